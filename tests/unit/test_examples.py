@@ -142,7 +142,7 @@ def test_every_hook_is_found_as_one(directory: pathlib.Path) -> None:
     assert {hook.path for hook in found.executables} == set((directory / "hooks").glob("*"))
 
 
-@pytest.mark.parametrize("script", sorted([*MODULES.rglob("*.sh"), *GLOBAL.rglob("*.sh")]), ids=str)
+@rows.each("script", sorted([*MODULES.rglob("*.sh"), *GLOBAL.rglob("*.sh")]), ids=str)
 def test_bash_hooks_are_sound_and_stop_at_the_first_error(script: pathlib.Path) -> None:
     assert "set -euo pipefail" in script.read_text()
     assert subprocess.run(["bash", "-n", script], capture_output=True, check=True).stderr == b""

@@ -3,7 +3,7 @@
 import pytest
 
 from addon_operator.kube.informers import object_changes
-from tests.support import histories
+from tests.support import histories, rows
 
 KEY = ("a", "x")
 
@@ -34,7 +34,7 @@ def test_what_follows_from_the_writes_is_fine() -> None:
     assert histories.check_sequence({}, FINE) == {KEY: "4"}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "changes",
     [
         FINE[:1] + FINE[2:],
@@ -50,7 +50,7 @@ def test_every_lost_doubled_or_invented_version_is_found(changes: list[object_ch
         histories.check_every_version(writes("1", "2", None, "4"), changes)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "changes",
     [
         [FINE[0], FINE[0]],

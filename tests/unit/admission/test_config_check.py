@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pytest
 
 from addon_operator.admission import config_check, reviews
 from tests.support import rows
@@ -103,7 +102,7 @@ async def test_what_is_not_an_edit_of_values_is_not_looked_at(changes: dict[str,
     assert checker.asked == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("changes", "writer"),
     [
         ({"field_manager": "addon-operator"}, operator),

@@ -66,7 +66,7 @@ def test_an_object_that_is_not_json_within_bounds_is_refused_in_a_sentence(value
     assert len(str(caught.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("value", "read"),
     [(b"9007199254740993", 9007199254740993), (b'1, "a": 2', 2), (b'"\xc3\xa9"', "é")],
     ids=["exact", "twice", "letter"],

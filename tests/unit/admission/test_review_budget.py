@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from addon_operator.admission import review_budget
+from tests.support import rows
 from tests.unit.admission.json_documents import JSON
 
 SHAPES = {
@@ -38,7 +39,7 @@ def taken(body: bytes) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@rows.each("name", SHAPES)
 def test_a_body_never_takes_more_than_what_is_held_for_it(name: str) -> None:
     body = SHAPES[name]
     assert taken(body) <= memory_of(body) - 2 * len(body)

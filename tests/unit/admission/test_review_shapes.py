@@ -18,7 +18,7 @@ def parsed(**changes: object) -> reviews.Review:
     return reviews.parse(orjson.dumps(tls_clients.review(**changes)))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "changes",
     [
         pytest.param({}, id="a pod without a name"),
@@ -72,7 +72,7 @@ def test_where_a_review_has_effects_it_has_to_be_complete(changes: dict[str, Any
         PODS.check(review)
 
 
-@pytest.mark.parametrize("field", ["object", "oldObject"])
+@rows.each("field", ["object", "oldObject"])
 def test_a_config_map_may_have_as_much_data_as_the_api_server_stores(field: str) -> None:
     most = {"a": "ä" * (1 << 18), "b": "x" * (1 << 19)}
     CONFIG.check(parsed(**{field: {"data": most}}))
@@ -80,7 +80,7 @@ def test_a_config_map_may_have_as_much_data_as_the_api_server_stores(field: str)
         CONFIG.check(parsed(**{field: {"data": most | {"c": "x"}}}))
 
 
-@pytest.mark.parametrize("data", ["text", [1], 7], ids=["text", "list", "number"])
+@rows.each("data", ["text", [1], 7], ids=["text", "list", "number"])
 def test_data_that_is_not_a_mapping_is_refused_in_a_sentence(data: object) -> None:
     with pytest.raises(reviews.MalformedReviewError, match=r"request.object is of another shape: .*\$.data"):
         CONFIG.check(parsed(object={"data": data}))

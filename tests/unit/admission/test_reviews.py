@@ -149,7 +149,7 @@ def test_what_is_invalid_is_listed_for_kubectl_edit() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("options", "manager"),
     [({"kind": "PatchOptions", "fieldManager": "kubectl-edit"}, "kubectl-edit"), ({}, ""), (None, "")],
     ids=["named", "unnamed", "no-options"],

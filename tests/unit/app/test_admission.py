@@ -18,7 +18,7 @@ from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth, credentials
 from addon_operator.settings import settings, settings_loading
-from tests.support import api_server, logs, review_handlers
+from tests.support import api_server, logs, review_handlers, rows
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podpresets.settings.k8s.io"
 
@@ -54,7 +54,7 @@ def test_admission_is_served_where_the_api_server_can_call_it(
     assert admission_part.is_enabled(load(**environ), access) is enabled
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "environ", [{}, {"ADMISSION_SERVER_ENABLED": "no", "WEBHOOK_URL": "https://h:1"}], ids=["outside", "off"]
 )
 def test_a_process_that_only_admits_needs_to_be_called(environ: dict[str, str]) -> None:
@@ -63,7 +63,7 @@ def test_a_process_that_only_admits_needs_to_be_called(environ: dict[str, str]) 
         admission_part.is_enabled(load(ADMISSION_ONLY="yes", **environ), access)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("environ", "address"),
     [
         ({}, registration_specs.ServiceAddress("addons", "addon-operator")),
@@ -76,7 +76,7 @@ def test_webhooks_are_called_by_service_or_by_url(environ: dict[str, str], addre
     assert admission_webhooks.client_address(load(**environ)) == address
 
 
-@pytest.mark.parametrize("url", ["http://h:1", "https://me@h:1", "https://h?x=1", "https://h#x", "h:port"])
+@rows.each("url", ["http://h:1", "https://me@h:1", "https://h?x=1", "https://h#x", "h:port"])
 def test_a_url_that_the_api_server_would_not_call_is_refused(url: str) -> None:
     with pytest.raises(errors.ConfigurationError, match="WEBHOOK_URL"):
         load(WEBHOOK_URL=url)
@@ -115,13 +115,13 @@ def test_the_failure_policy_is_that_of_the_setting_for_what_changes_pods_alone()
     }
 
 
-@pytest.mark.parametrize("path", [pod_handler.PATH, admission_webhooks.CHECK_PODS])
+@rows.each("path", [pod_handler.PATH, admission_webhooks.CHECK_PODS])
 def test_the_namespaces_of_the_system_and_of_the_operator_are_exempt(path: str) -> None:
     (expression,) = webhooks()[path].namespace_selector["matchExpressions"]
     assert (expression["operator"], expression["values"]) == ("NotIn", ["addons", "kube-system"])
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "events_wanted", "conditions"),
     [
         (pod_handler.PATH, "yes", ["not-a-mirror-pod", "not-excluded"]),
@@ -148,7 +148,7 @@ def test_edits_of_values_are_not_checked_if_that_is_not_wanted() -> None:
     assert admission_webhooks.CHECK_CONFIG not in webhooks(CONFIG_VALIDATION="no")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "environ",
     [{}, {"CONFIG_VALIDATION": "no"}, {"EXPANSION_EVENTS": "no"}],
     ids=["all", "no check", "no Events"],

@@ -19,7 +19,7 @@ from addon_operator.process.children import launcher
 from addon_operator.settings import settings, settings_loading
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
-from tests.support import api_server, clocks
+from tests.support import api_server, clocks, rows
 from tests.support.api_server import Answer, ApiServer, Asked
 
 COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
@@ -131,7 +131,7 @@ async def test_an_operator_that_was_killed_is_not_waited_for(
         assert await part.acquire() is False
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("holder", "own_pod"),
     [
         (f"pod-0_{process_marks.own()}", "pod-0"),
@@ -167,7 +167,7 @@ async def test_without_a_right_to_leases_an_operator_works_and_says_what_it_will
     assert "no leases for you" in line["event"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("environ", "name"),
     [
         ({}, "addon-operator-leader-election"),
@@ -265,7 +265,7 @@ def test_the_identity_is_the_pods_dns_name_where_the_address_is_known() -> None:
     assert leadership.identity(given, {}) == "op-1.10-0-3-7.addons.pod"
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1", "::", "localhost"])
+@rows.each("address", ["0.0.0.0", "127.0.0.1", "::", "localhost"])
 def test_without_a_pods_address_each_process_has_a_name_of_its_own(address: str) -> None:
     given = loaded(ADDON_OPERATOR_LISTEN_ADDRESS=address)
     names = {leadership.identity(given, {"HOSTNAME": "op-1"}) for _ in range(5)}
@@ -305,7 +305,7 @@ async def test_a_replica_that_begins_to_lead_is_no_longer_ready_by_standing_by()
     assert found.converge() == ("STARTUP_CONVERGE_NOT_STARTED", 0)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("holder", "pod"),
     [
         ("op-1_4c1f09ab", "op-1"),

@@ -1,18 +1,17 @@
 """What people are told of a module's resources, in the log and in Events."""
 
-import pytest
-
 from addon_operator.app import resource_notices
 from addon_operator.engine import events
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.modules.health.resource_health import HealthState
+from tests.support import rows
 
 WEB = ModuleName("web")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("event", "told"),
     [
         (

@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.app import stopping
 from addon_operator.kernel import errors
-from tests.support import clocks, logs
+from tests.support import clocks, logs, rows
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ async def idle() -> None:
     return
 
 
-@pytest.mark.parametrize("work", [crash, grouped], ids=lambda work: work.__name__)
+@rows.each("work", [crash, grouped], ids=lambda work: work.__name__)
 async def test_a_crash_is_one_sentence_and_the_log_gets_the_cause(
     work: Callable[[], Coroutine[None, None, None]],
 ) -> None:

@@ -20,6 +20,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.settings import settings as settings_module
 from addon_operator.settings import settings_loading
 from addon_operator.telemetry import logs
+from tests.support import rows
 from tests.unit.commands.plan_state import states
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "how-to" / "plan-a-change.md"
@@ -175,7 +176,7 @@ def test_a_state_file_says_nothing_but_the_settings_that_are_recorded(
     assert settings.modules_dirs == settings_loading.load({"namespace": "addons"}, {}).modules_dirs
 
 
-@pytest.mark.parametrize("options", [("--state", "a", "--base", ""), ("--state", ""), ("--record", "")])
+@rows.each("options", [("--state", "a", "--base", ""), ("--state", ""), ("--record", "")])
 def test_an_option_with_an_empty_name_is_not_taken_for_the_working_directory(
     options: tuple[str, ...],
 ) -> None:

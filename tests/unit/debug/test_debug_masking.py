@@ -1,9 +1,8 @@
 """What Secrets hold is shown to nobody who did not ask for it."""
 
-import pytest
-
 from addon_operator.debug import debug_masking
 from addon_operator.documents import yaml_reading
+from tests.support import rows
 
 SECRET = {
     "apiVersion": "v1",
@@ -47,7 +46,7 @@ def test_other_objects_stay_as_they_are() -> None:
     assert debug_masking.without_secret_data(config) == config
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("before", "after", "shown"),
     [
         ("one", "two", ("*** (before)", "*** (after)")),
@@ -99,7 +98,7 @@ def test_only_secrets_of_a_manifest_are_written_anew() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "kind: ConfigMap\n", "---\n---\n", "text: a Secret, only mentioned\n"])
+@rows.each("text", ["", "kind: ConfigMap\n", "---\n---\n", "text: a Secret, only mentioned\n"])
 def test_a_manifest_without_secrets_stays_as_it_is(text: str) -> None:
     assert debug_masking.masked_manifest(text) == text
 
@@ -111,7 +110,7 @@ def test_a_document_that_may_be_a_secret_and_cannot_be_read_is_not_shown() -> No
     assert "kind: Pod" in shown
 
 
-@pytest.mark.parametrize("kind", ["Secret", "secrets", "SECRET"])
+@rows.each("kind", ["Secret", "secrets", "SECRET"])
 def test_snapshots_of_secrets_are_hidden_with_what_filters_made_of_them(kind: str) -> None:
     # Objects of a list have no kind of their own.
     entry = {"object": {"data": {"key": "hunter2"}}, "filterResult": {"key": "hunter2"}}
@@ -125,7 +124,7 @@ def test_snapshots_of_other_kinds_stay_as_they_are() -> None:
     assert debug_masking.masked_snapshot("Pod", entry) == entry
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "secret",
     [
         "kind: List\nitems: [{kind: Secret, data: {a: aHVudGVy}}]",

@@ -3,7 +3,7 @@
 import pytest
 
 from addon_operator.debug import runtime_config
-from tests.support import timers
+from tests.support import rows, timers
 
 
 class Bench:
@@ -62,7 +62,7 @@ def test_a_new_level_makes_the_end_of_the_one_before_void() -> None:
     assert bench.config.rows()[0]["expiresIn"] is None
 
 
-@pytest.mark.parametrize(("written", "level"), [("WARNING", "warn"), (" Info ", "info")])
+@rows.each(("written", "level"), [("WARNING", "warn"), (" Info ", "info")])
 def test_levels_are_read_like_the_setting(written: str, level: str) -> None:
     assert Bench().config.set("log.level", written)["value"] == level
 
@@ -76,9 +76,7 @@ def test_a_wrong_level_changes_nothing_and_names_the_levels() -> None:
     assert bench.levels == []
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"), [("log.levle", "did you mean 'log.level'"), ("zzz", "there is 'log.level'")]
-)
+@rows.each(("name", "hint"), [("log.levle", "did you mean 'log.level'"), ("zzz", "there is 'log.level'")])
 def test_an_unknown_parameter_is_reported_with_the_one_that_there_is(name: str, hint: str) -> None:
     with pytest.raises(runtime_config.RuntimeConfigError, match=hint):
         Bench().config.set(name, "info")

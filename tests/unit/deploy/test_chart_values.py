@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jsonschema
-import pytest
 import yaml
 
 from tests.support import rows
@@ -61,6 +60,6 @@ def test_a_value_that_needs_another_one_has_the_default_of_the_values(path: str)
         assert "is" not in about or (len(about["needs"]), about["is"] != is_default) == (1, True)
 
 
-@pytest.mark.parametrize("source", ["image", "git", "configMap", "git.ca"])
+@rows.each("source", ["image", "git", "configMap", "git.ca"])
 def test_no_key_of_a_source_of_modules_is_taken_unseen(source: str) -> None:
     assert ("modules", *source.split(".")) in set(places(SCHEMA))

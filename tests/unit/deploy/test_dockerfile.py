@@ -2,8 +2,7 @@
 
 import re
 
-import pytest
-
+from tests.support import rows
 from tests.unit.deploy import dockerfile
 
 INSTRUCTIONS = dockerfile.read()
@@ -30,7 +29,7 @@ def test_what_is_copied_is_not_kept_out_of_the_build() -> None:
     assert [source for source in copied if not f"{source.rstrip('/')}/".startswith(let_in)] == []
 
 
-@pytest.mark.parametrize("name", ["PYTHON_IMAGE", "GO_IMAGE"])
+@rows.each("name", ["PYTHON_IMAGE", "GO_IMAGE"])
 def test_a_base_image_has_a_version_and_can_be_given_by_digest(name: str) -> None:
     pattern = r"docker\.io/library/[a-z]+:\d+\.\d+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?"
     assert re.fullmatch(pattern, ARGUMENTS[name]), "podman and buildah take whole names only"
@@ -58,7 +57,7 @@ def test_downloaded_programs_are_held_to_their_checksums() -> None:
     assert files == listed == {"jq-linux", "tini-static"}
 
 
-@pytest.mark.parametrize("architecture", ["amd64", "arm64"])
+@rows.each("architecture", ["amd64", "arm64"])
 def test_each_architecture_has_a_checksum_of_each_program(architecture: str) -> None:
     sums = [line.split() for line in CHECKSUMS if line.endswith(f"-{architecture}")]
     assert len(sums) == 2

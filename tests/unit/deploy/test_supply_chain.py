@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support import rows
 from tests.unit.deploy import dockerfile
 from tests.unit.scripts import scripts_loaded
 
@@ -32,7 +33,7 @@ def steps(name: str) -> list[dict[str, Any]]:
     return [step for job in document["jobs"].values() for step in job.get("steps", ())]
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+@rows.each("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_every_action_is_named_by_its_commit_and_tells_its_version(workflow: pathlib.Path) -> None:
     uses = re.findall(r"uses: +([^. ].*)", workflow.read_text("utf-8"))
     assert uses
@@ -87,7 +88,7 @@ def test_the_chart_is_pushed_as_an_oci_artifact_that_names_the_image_by_its_dige
     assert 'cosign sign --yes "$chart"' in step["run"]
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+@rows.each("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_may_read_and_only_the_release_of_an_image_may_write(workflow: pathlib.Path) -> None:
     document = yaml.safe_load(workflow.read_text("utf-8"))
     assert document["permissions"] == {"contents": "read"}
@@ -100,7 +101,7 @@ def test_a_workflow_may_read_and_only_the_release_of_an_image_may_write(workflow
     assert [step["with"] for step in checkouts] == [{"persist-credentials": False}] * len(checkouts)
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+@rows.each("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_name_files_and_targets_that_there_are(workflow: pathlib.Path) -> None:
     text = workflow.read_text("utf-8")
     files = re.findall(r"(?<![\w/.])(?:\./)?((?:\.ci|\.github|scripts|deploy|tests)/[\w./-]*\w)", text)

@@ -25,7 +25,7 @@ def test_the_node_is_one_that_kwok_plays() -> None:
     assert node["status"]["allocatable"] == node["status"]["capacity"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("status", "expected"),
     [
         pytest.param({"conditions": [{"type": "Ready", "status": "True"}]}, True, id="ready"),

@@ -6,6 +6,7 @@ import pytest
 import rich.console
 
 from addon_operator.devcluster import reporters
+from tests.support import rows
 
 from . import fakes
 
@@ -73,12 +74,12 @@ def test_a_silent_reporter_only_does_the_work() -> None:
         phase.describe("linking")
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.9, "0:59"), (187, "3:07"), (3600, "60:00")])
+@rows.each(("seconds", "text"), [(0, "0:00"), (59.9, "0:59"), (187, "3:07"), (3600, "60:00")])
 def test_times_are_minutes_and_seconds(seconds: float, text: str) -> None:
     assert reporters.clock_time(seconds) == text
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("done", "total"),
     [
         pytest.param(0, 10, id="nothing done"),

@@ -4,7 +4,7 @@ import functools
 import pathlib
 import re
 
-import pytest
+from tests.support import rows
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "how-to" / "troubleshoot.md"
@@ -51,7 +51,7 @@ def test_messages_are_those_of_the_code() -> None:
     assert [part for message in messages() for part in pieces(message) if part.strip() not in code()] == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("message", "is_known"),
     [("two directories hold a module named …", True), ("two directories contain one named …", False)],
 )

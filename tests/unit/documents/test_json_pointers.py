@@ -29,7 +29,7 @@ def test_any_tokens_survive_the_way_through_a_pointer(tokens: json_pointers.Toke
     assert json_pointers.parse(json_pointers.render(tokens)) == tokens
 
 
-@pytest.mark.parametrize("pointer", ["a", "a/b", "/~", "/~2", "/a~"])
+@rows.each("pointer", ["a", "a/b", "/~", "/~2", "/a~"])
 def test_what_is_not_a_pointer_is_refused(pointer: str) -> None:
     with pytest.raises(ValueError, match="must"):
         json_pointers.parse(pointer)
@@ -43,7 +43,7 @@ def test_tokens_that_could_be_places_in_a_list_are_known(token: str, index: bool
     assert json_pointers.is_index(token) is index
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("pointer", "stable"),
     [("/m/a/b", "/m/a/b"), ("/m/a/0/b", "/m/a"), ("/m/a/-", "/m/a"), ("/42/a", "/42/a"), ("/m", "/m")],
 )
@@ -51,7 +51,7 @@ def test_a_place_is_stable_up_to_the_first_list(pointer: str, stable: str) -> No
     assert json_pointers.stable_prefix(json_pointers.parse(pointer)) == json_pointers.parse(stable)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("left", "right", "overlap"),
     [
         ("/m/a", "/m/a", True),

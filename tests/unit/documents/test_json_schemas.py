@@ -6,7 +6,6 @@ Beside these, the fixture of ``tests/unit/conftest.py`` asks both about each doc
 from typing import Any
 
 import hypothesis
-import pytest
 from hypothesis import strategies as st
 
 from addon_operator.documents import json_schemas
@@ -73,7 +72,7 @@ def test_jsonschema_explains_what_is_wrong(schema: dict[str, Any], document: obj
     assert len(list(validator.errors(document))) == 1
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "loop",
     [{"$ref": _ITSELF}, {"allOf": [{"$ref": _ITSELF}]}, {"anyOf": [{}, {"not": {"$ref": _ITSELF}}]}],
     ids=["$ref", "allOf", "not in anyOf"],

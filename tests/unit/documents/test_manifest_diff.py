@@ -51,7 +51,7 @@ def test_a_manifest_is_split_into_objects_that_a_person_recognises() -> None:
     assert keys("kind: Job\nmetadata: {generateName: run-}") == ["Job run-"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "broken",
     ["a: [", "- a\n- b", "just words", "? {a: b}\n: c\n", "\x00"],
     ids=["no yaml", "a list", "a text", "a key that is not text", "a control character"],
@@ -114,7 +114,7 @@ def test_what_makes_a_difference_to_the_cluster_is_seen(rendered: str) -> None:
     assert not same(WEB, rendered)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("one", "other"),
     [("true", "1"), ("1:30", "90"), ("false", "0"), ("null", '""'), ("1_000", "'1_000'")],
 )
@@ -124,7 +124,7 @@ def test_values_are_read_as_helm_reads_them_and_compared_with_their_types(one: s
     assert diff(manifest + one, manifest + other)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("one", "other"),
     [("1.0", "1"), ("010", "8"), ("yes", "true"), ("{8080: a, true: b}", '{"8080": a, "true": b}')],
 )
@@ -172,7 +172,7 @@ def test_data_of_a_secret_is_never_shown() -> None:
     assert not any(secret in shown for secret in ("aHVud", "YWRt", "plain", "fancy"))
 
 
-@pytest.mark.parametrize("which", ["added", "removed"])
+@rows.each("which", ["added", "removed"])
 def test_data_of_a_secret_that_comes_or_goes_is_never_shown(which: str) -> None:
     (change,) = diff("", SECRET) if which == "added" else diff(SECRET, "")
     assert change.kind == which
@@ -201,7 +201,7 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("shape", LISTS)
+@rows.each("shape", LISTS)
 def test_data_of_secrets_in_a_list_is_never_shown(shape: str) -> None:
     kind = "" if shape == "SecretList" else "kind: Secret, "
     item = "{%smetadata: {name: a}, data: {key: %s}, stringData: {other: c2FtZQ==}}"

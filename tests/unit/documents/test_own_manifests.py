@@ -6,6 +6,7 @@ import pytest
 
 from addon_operator.documents import own_manifests
 from addon_operator.kernel import errors
+from tests.support import rows
 
 DEFINITIONS = {
     own_manifests.PODPRESETS: "podpresets.settings.k8s.io",
@@ -13,7 +14,7 @@ DEFINITIONS = {
 }
 
 
-@pytest.mark.parametrize(("file", "name"), DEFINITIONS.items(), ids=DEFINITIONS.values())
+@rows.each(("file", "name"), DEFINITIONS.items(), ids=DEFINITIONS.values())
 def test_the_definition_of_a_checkout_is_found(file: str, name: str) -> None:
     assert own_manifests.load(file)["metadata"]["name"] == name
 

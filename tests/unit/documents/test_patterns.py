@@ -5,6 +5,7 @@ import pytest
 from addon_operator.documents import patterns
 from addon_operator.hook_contract import violations
 from addon_operator.values.schema import schemas
+from tests.support import rows
 
 FOUND = [
     ("^[a-z]+$", "abc", True),
@@ -49,7 +50,7 @@ def test_a_pattern_finds_what_re2_finds() -> None:
     assert [(pattern, text, patterns.found(pattern, text)) for pattern, text, _ in FOUND] == FOUND
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("pattern", "reason"),
     [
         ("(", "missing ): ("),
@@ -83,9 +84,7 @@ patternProperties:
 """
 
 
-@pytest.mark.parametrize(
-    "values", [{"text": "x" * 20_000}, {"x" * 20_000: 1}], ids=["pattern", "patternProperties"]
-)
+@rows.each("values", [{"text": "x" * 20_000}, {"x" * 20_000: 1}], ids=["pattern", "patternProperties"])
 def test_a_pattern_that_would_backtrack_for_ever_takes_no_time(values: dict[str, str | int]) -> None:
     schema = schemas.load_schema(SCHEMA, "config-values.yaml")
     assert len(schema.violations("web", dict(values))) == 1

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from addon_operator.documents import text_diff
+from tests.support import rows
 from tests.unit import costs
 
 LINES = st.lists(st.sampled_from("abcdef"), max_size=30)
@@ -69,7 +70,7 @@ def test_what_differs_over_too_many_lines_is_shown_as_removed_and_added(
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kinds", [3, 10**6], ids=["alike", "all different"])
+@rows.each("kinds", [3, 10**6], ids=["alike", "all different"])
 def test_many_lines_that_differ_cost_little_more_than_their_number(kinds: int) -> None:
     choice = random.Random(1)
 

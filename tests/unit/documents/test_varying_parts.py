@@ -8,9 +8,8 @@ import string
 import textwrap
 from collections.abc import Callable
 
-import pytest
-
 from addon_operator.documents import manifest_diff, varying_parts
+from tests.support import rows
 from tests.unit import costs
 
 CHANCE = random.Random(7)
@@ -89,14 +88,14 @@ def digest(one: str, other: str) -> bytes:
     return manifest_diff.fingerprint(kept)
 
 
-@pytest.mark.parametrize("render", RENDERS)
+@rows.each("render", RENDERS)
 def test_what_varies_from_render_to_render_makes_no_difference(render: Callable[[str], str]) -> None:
     for _ in range(20):
         assert digest(render("small"), render("small")) == digest(render("small"), render("small"))
         assert checked(render("small"), render("small"), render("small"))
 
 
-@pytest.mark.parametrize("render", RENDERS)
+@rows.each("render", RENDERS)
 def test_what_changed_beside_it_is_seen(render: Callable[[str], str]) -> None:
     for _ in range(20):
         assert digest(render("small"), render("small")) != digest(render("large"), render("large"))
@@ -110,7 +109,7 @@ def test_of_what_does_not_vary_every_change_counts() -> None:
         assert not checked(one, other, other)
 
 
-@pytest.mark.parametrize("render", [hook, lambda size: config(f"id: {letters()}")])
+@rows.each("render", [hook, lambda size: config(f"id: {letters()}")])
 def test_another_number_of_objects_is_a_change(render: Callable[[str], str]) -> None:
     once, twice = render("1"), f"{hook('1')}---\n{render('1')}"
     assert not checked(once, twice, f"{hook('1')}---\n{render('1')}")
@@ -126,7 +125,7 @@ def test_keys_and_items_in_another_order_each_time_make_no_difference() -> None:
     assert digest(shuffled(), shuffled()) == digest(shuffled(), shuffled())
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "document",
     [
         lambda size: config("\n".join(f"{at} {letters()}" for at in range(size))),

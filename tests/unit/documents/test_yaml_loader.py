@@ -190,7 +190,7 @@ def test_a_value_used_many_times_is_not_a_bomb() -> None:
     assert values["k499"] == {"image": "nginx", "ports": [80, 443], "name": "n499"}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "expected"),
     [
         ("a: &x 1\nb: *x\nc: &x 2\nd: *x\n", {"a": 1, "b": 1, "c": 2, "d": 2}),
@@ -207,7 +207,7 @@ def test_an_anchor_may_be_set_again_and_counts_from_there(text: str, expected: o
     assert list(yaml.load_all(documents, Loader=yaml_loader.Loader)) == [expected, expected]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "problem"),
     [
         ("a: &x 1\nb: &x [*y]", "found undefined alias 'y'"),

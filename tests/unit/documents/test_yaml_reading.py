@@ -7,7 +7,7 @@ from addon_operator.kernel import errors
 from tests.support import rows
 
 
-@pytest.mark.parametrize("text", ["", "\n", "# only a comment\n", "---\n"], ids=repr)
+@rows.each("text", ["", "\n", "# only a comment\n", "---\n"], ids=repr)
 def test_a_text_without_content_is_nothing(text: str) -> None:
     assert yaml_reading.load(text, "values.yaml") is None
 
@@ -33,7 +33,7 @@ def test_a_document_becomes_what_helm_makes_of_it(text: str, value: object) -> N
     assert yaml_reading.load(text, "values.yaml") == value
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "value"),
     [
         ("a: &x {k: 1}\nb: *x\n", {"a": {"k": 1}, "b": {"k": 1}}),
@@ -134,7 +134,7 @@ def test_the_error_is_one_for_users() -> None:
     assert issubclass(yaml_reading.YamlError, errors.ConfigurationError)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "text", ["[" * 200_000, "a: " + "{a: " * 500 + "}" * 500, "\n".join(" " * n + "a:" for n in range(200))]
 )
 def test_absurd_nesting_is_refused_instead_of_exhausting_the_stack(text: str) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from addon_operator.documents import yaml_reading
+from tests.support import rows
 
 
 def test_each_document_knows_its_number_and_its_positions() -> None:
@@ -12,7 +13,7 @@ def test_each_document_knows_its_number_and_its_positions() -> None:
     assert second.where(("b", 0, "c")) == "pods.yaml, document 2, line 4, column 5"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "values"),
     [("", []), ("---\n# nothing\n---\na: 1\n", [None, {"a": 1}]), ('{"a": 1}', [{"a": 1}])],
     ids=["no text", "an empty document counts", "JSON"],
@@ -21,7 +22,7 @@ def test_what_counts_as_a_document(text: str, values: list[object]) -> None:
     assert [one.value for one in yaml_reading.load_documents(text, "f")] == values
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "message"),
     [
         ("a: 1\n---\nb: [\n", "f, line 4, column 1: invalid YAML"),

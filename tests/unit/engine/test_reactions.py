@@ -79,7 +79,7 @@ def test_values_that_a_hook_changed(
     assert decided == reaction
 
 
-@pytest.mark.parametrize("owner", [None, WEB], ids=["global", "module"])
+@rows.each("owner", [None, WEB], ids=["global", "module"])
 def test_values_that_a_hook_changed_before_the_first_converge_need_nothing(owner: ModuleName | None) -> None:
     assert (
         reactions.to_hook_effects(

@@ -87,7 +87,7 @@ def test_the_old_name_of_the_node_shows_the_current_one_as_placeholder() -> None
     assert field(NEW, "spec.host") == "<spec.nodeName>"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("spec", "account"),
     [
         ({}, "default"),
@@ -121,9 +121,7 @@ def test_a_field_that_no_container_can_see_is_refused(path: str) -> None:
     assert "status.podIP" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "path", ["metadata.labels['']", "metadata.labels['a b']", "metadata.labels['Example.org/x']"]
-)
+@rows.each("path", ["metadata.labels['']", "metadata.labels['a b']", "metadata.labels['Example.org/x']"])
 def test_a_key_that_cannot_exist_is_refused(path: str) -> None:
     with pytest.raises(expansion.MalformedObjectError, match="can be no key of labels"):
         field(STORED, path)
@@ -163,7 +161,7 @@ def test_a_resource_is_counted_in_divisors_and_rounded_up() -> None:
     assert found == COUNTED
 
 
-@pytest.mark.parametrize("quantity", [2, 2.0, "2", "2000m"], ids=repr)
+@rows.each("quantity", [2, 2.0, "2", "2000m"], ids=repr)
 def test_a_quantity_may_be_written_as_a_number(quantity: object) -> None:
     assert resource("limits.cpu", {"limits": {"cpu": quantity}}) == "2"
 
@@ -182,7 +180,7 @@ def test_huge_pages_without_a_limit_are_none_since_no_node_gives_them_away() -> 
     assert resource("limits.hugepages-1Gi", {}) == "0"
 
 
-@pytest.mark.parametrize("name", ["requests.cpu", "requests.memory", "requests.hugepages-2Mi"])
+@rows.each("name", ["requests.cpu", "requests.memory", "requests.hugepages-2Mi"])
 def test_without_request_and_limit_the_request_is_zero(name: str) -> None:
     assert resource(name, {}) == "0"
 

@@ -4,7 +4,6 @@ import copy
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -103,7 +102,7 @@ def test_a_variable_from_env_from_hides_that_of_a_service() -> None:
     assert (found.env["DB_PORT"], found.env["X"]) == ("mine", "mine")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("links", "expected"),
     [
         ({}, True),
@@ -184,7 +183,7 @@ def test_a_prefix_may_make_a_key_unfit() -> None:
     assert skipped == [expansion.SkippedKey(source="ConfigMap c", key="A", name="p=A")]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("ref", "source"),
     [
         ({"configMapRef": {"name": "none"}}, "ConfigMap none"),
@@ -198,7 +197,7 @@ def test_a_required_source_that_does_not_exist_is_missing(ref: dict[str, Any], s
     ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("value_from", "expected"),
     [
         (config("none", "k"), ("ConfigMap none", None, "env A")),
@@ -217,7 +216,7 @@ def test_a_required_key_that_does_not_exist_is_missing(
     assert declared(container) == {}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "value_from",
     [
         config("none", "k", optional=True),
@@ -321,7 +320,7 @@ def test_unresolved_references_are_distinct_and_in_the_order_of_the_container() 
     ]
 
 
-@pytest.mark.parametrize("name", ["PATH", "HOSTNAME", "", "date +%s"], ids=repr)
+@rows.each("name", ["PATH", "HOSTNAME", "", "date +%s"], ids=repr)
 def test_what_the_image_or_a_shell_would_know_is_unresolved(name: str) -> None:
     assert unresolved(build({"args": [f"$({name})"]})) == [(name, "args[0]")]
 

@@ -116,7 +116,7 @@ def test_a_malformed_pod_is_reported_with_the_field(pod: dict[str, Any], path: s
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("data", "text"),
     [
         ({"k": 1}, "ConfigMap c: data.k must be a string, not a number; put it in quotes"),

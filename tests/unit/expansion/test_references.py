@@ -1,6 +1,5 @@
 """References in a text: the tables of the design and of the behaviour report, and properties of any text."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -233,7 +232,7 @@ def test_expanding_never_makes_unresolved_text_longer(text: str) -> None:
     assert len(expansion.expand(text, expansion.mapping_func_for(None))) <= len(text)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("prefix", "unit", "suffix", "expected"),
     [
         ("", "$(", "", "$("),

@@ -27,7 +27,7 @@ def test_a_text_is_given_up_as_soon_as_it_would_be_too_long() -> None:
     assert mapping.calls <= 9
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "value", "limit"),
     [("$(A)", "x" * 10, 10), ("ab$(A)", "x" * 8, 10), ("$(A)" * 3, "$(A)", 5), ("$$" * 10, "", 1)],
     ids=["a value", "a value and a text", "longer before, and not after", "escapes"],
@@ -36,7 +36,7 @@ def test_what_fits_is_expanded(text: str, value: str, limit: int) -> None:
     assert expansion.expand(text, lambda _: value, limit=limit) == expansion.expand(text, lambda _: value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "value", "limit"),
     [
         ("$(A)", "x" * 11, 10),

@@ -43,9 +43,7 @@ def test_a_service_gives_all_its_variables() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "port", [{"port": 80}, {"port": 80, "name": "", "protocol": None}], ids=["absent", "empty"]
-)
+@rows.each("port", [{"port": 80}, {"port": 80, "name": "", "protocol": None}], ids=["absent", "empty"])
 def test_a_port_without_name_and_protocol_is_unnamed_tcp(port: dict[str, Any]) -> None:
     env = expansion.service_environment([service("a", "1.2.3.4", port)])
     assert env["A_PORT"] == "tcp://1.2.3.4:80"
@@ -75,7 +73,7 @@ def test_one_number_with_two_protocols_gives_two_groups() -> None:
     assert env["KUBE_DNS_SERVICE_PORT_DNS_TCP"] == "53"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "unaddressed",
     [
         service("a", "None"),

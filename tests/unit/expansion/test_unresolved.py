@@ -3,13 +3,13 @@
 import itertools
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
 from addon_operator import expansion
 from addon_operator.expansion import services
+from tests.support import rows
 
 CONFIG_MAPS: dict[str, dict[str, str]] = {"c": {"A": "1", "B_A": "$(C)"}, "d": {"A=B": "x", "C": ""}}
 SECRETS: dict[str, dict[str, str]] = {"s": {"B": "hunter2", "A": ""}}
@@ -159,7 +159,7 @@ def test_a_name_is_looked_up_only_behind_prefixes_that_begin_it() -> None:
     assert keys.asked == 2000
 
 
-@pytest.mark.parametrize("length", [253, 254])
+@rows.each("length", [253, 254])
 def test_no_key_is_longer_than_those_of_config_maps(length: int) -> None:
     keys = Counted({"k" * 254})
     container = {"envFrom": [{"configMapRef": {"name": "c"}}], "args": [f"$({'k' * length})"]}

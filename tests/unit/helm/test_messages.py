@@ -10,7 +10,7 @@ from tests.support import rows
 API_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("stderr", "text"),
     [
         pytest.param("Error: UPGRADE FAILED: x not found", "UPGRADE FAILED: x not found", id="one line"),
@@ -27,15 +27,13 @@ def test_the_explanation_is_found_and_put_on_one_line(stderr: str, text: str) ->
     assert messages.explanation(stderr, 1) == messages.Explanation(text, text)
 
 
-@pytest.mark.parametrize(
-    "stderr", ["panic: runtime error", 'Error: "a" is b: x'], ids=["no error line", "new"]
-)
+@rows.each("stderr", ["panic: runtime error", 'Error: "a" is b: x'], ids=["no error line", "new"])
 def test_what_has_no_known_form_is_for_the_log_only(stderr: str) -> None:
     found = messages.explanation(stderr, 1)
     assert (found.text, found.without_values) == (stderr.removeprefix("Error: "), None)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("exit_code", "text"),
     [
         (-9, "helm failed without a message (killed by signal 9)"),
@@ -46,7 +44,7 @@ def test_helm_without_output_is_reported_by_how_it_ended(exit_code: int, text: s
     assert messages.explanation(" \n", exit_code) == messages.Explanation(text, text)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("said", "shown"),
     [
         ("parse error at (web/templates/a.yaml:2): unclosed action started at web/templates/a.yaml:1",
@@ -185,7 +183,7 @@ def test_a_kind_that_the_cluster_does_not_know_needs_its_definition() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "version",
     [
         "policy/v1beta1",
@@ -227,7 +225,7 @@ def test_warnings_are_recognised(line: str, text: str) -> None:
     assert messages.warning_text(line) == text
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "line",
     [
         "Error: no",
@@ -310,7 +308,7 @@ MAPPING = (
 TOLD = 'no matches for kind "Widget" in version "acme.org/v1" (object \'w\')'
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("said", "told"),
     [
         (f"{BUILD}{MAPPING}", TOLD),

@@ -8,6 +8,7 @@ import pytest
 from addon_operator import hook
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
+from tests.support import rows
 
 POD: dict[str, Any] = {"kind": "Pod", "metadata": {"name": "web-1"}}
 ENTRY = binding_contexts.entry(json.dumps(POD).encode(), b'{"a": 1}')
@@ -79,7 +80,7 @@ def test_the_snapshots_of_a_run_are_those_of_all_its_contexts() -> None:
     assert {name: len(entries) for name, entries in run.snapshots.items()} == {"a": 1, "b": 0}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("snapshots", "known"),
     [({"pods": [], "nodes": []}, "'pods', 'nodes'"), ({}, "none")],
     ids=["some", "none"],

@@ -16,6 +16,7 @@ from addon_operator import hook
 from addon_operator.app import hook_environment
 from addon_operator.hook import aliases
 from addon_operator.hook_contract.configuration import bindings, hook_config
+from tests.support import rows
 
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "hook-libraries.md").read_text()
 PYTHON_PART, BASH_PART = PAGE.split("\n## Bash\n")
@@ -36,7 +37,7 @@ def words(part: str) -> set[str]:
     return set(re.findall(r"[\w:]+", " ".join(re.findall(r"`([^`]+)`", prose))))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "described",
     [hook.Run, hook.Context, hook.Values, hook.Kubernetes, hook.Metrics],
     ids=lambda one: one.__name__,
@@ -53,7 +54,7 @@ def test_every_field_of_a_target_is_described() -> None:
     assert fields - words(PYTHON_PART) == set()
 
 
-@pytest.mark.parametrize("described", [hook.Kubernetes, hook.Metrics], ids=lambda one: one.__name__)
+@rows.each("described", [hook.Kubernetes, hook.Metrics], ids=lambda one: one.__name__)
 def test_a_row_of_the_python_library_names_no_parameter_that_there_is_not(described: type) -> None:
     rows = re.findall(r"^\| `([a-z_]+)\(([^)]*)\)` \|", PYTHON_PART, re.MULTILINE)
     named = {(name, option) for name, rest in rows for option in re.findall(r"([a-z_]+)=", rest)}

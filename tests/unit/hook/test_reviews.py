@@ -7,6 +7,7 @@ import pytest
 from addon_operator import hook
 from addon_operator.hook_contract.configuration.webhook_bindings import ReviewType
 from addon_operator.hook_contract.outputs import review_answers
+from tests.support import rows
 
 PATCH = [{"op": "add", "path": "/spec/replicas", "value": 2}]
 
@@ -53,7 +54,7 @@ def test_a_hook_that_answers_nothing_writes_nothing() -> None:
     assert run().outputs()["ADMISSION_RESPONSE_PATH"] == ""
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("call", "said"),
     [
         (lambda made: made.answers.allow(warnings="it is old"), r"warnings is a list of texts; write"),

@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator import hook
 from addon_operator.hook_contract.outputs import metric_operations, object_operations, object_schemas
+from tests.support import rows
 
 CONFIG_MAP: dict[str, Any] = {
     "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "shop"},
@@ -104,7 +105,7 @@ def test_each_operation_on_a_metric_is_one_document_that_the_operator_takes() ->
     assert len(metric_operations.parse(run.outputs()["METRICS_PATH"], "the hook")) == 6
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")], ids=repr)
+@rows.each("value", [float("nan"), float("inf")], ids=repr)
 def test_a_metric_without_a_number_is_refused_with_its_name(value: float) -> None:
     metrics = hook.Metrics()
     with pytest.raises(hook.HookError, match=r"^metric orders: this is not JSON"):

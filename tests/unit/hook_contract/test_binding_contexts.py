@@ -3,8 +3,6 @@
 import json
 import pathlib
 
-import pytest
-
 from addon_operator.documents import json_documents
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
@@ -67,7 +65,7 @@ def test_a_synchronization_lists_its_objects_even_if_there_are_none() -> None:
     }
 
 
-@pytest.mark.parametrize("change", list(bindings.WatchEvent), ids=str)
+@rows.each("change", list(bindings.WatchEvent), ids=str)
 def test_an_event_holds_the_object_and_the_filters_result(change: bindings.WatchEvent) -> None:
     changed = packed(binding_contexts.entry(POD, b"null"))
     assert read(binding_contexts.event("pods", change, changed, {"all": []})) == {
@@ -80,7 +78,7 @@ def test_an_event_holds_the_object_and_the_filters_result(change: bindings.Watch
     }
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("entry", "text"),
     [
         (binding_contexts.entry(POD), b'{"object":' + POD + b"}"),
@@ -98,7 +96,7 @@ def test_an_entry_lacks_what_is_not_kept_and_what_is_not_filtered(entry: bytes, 
 ODD: bytes = b'{"kind":"Pod","text":"},\\"filterResult\\":","n":12345678901234567890123,"u":"\xc3\xa4"}'
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("before", "members"),
     [
         (binding_contexts.entry(ODD, b"[1]"), b',"oldObject":' + ODD + b',"oldFilterResult":[1]'),
@@ -124,7 +122,7 @@ def test_a_group_has_its_snapshots_and_nothing_else() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("change", "word"),
     [
         (bindings.WatchEvent.ADDED, "add"),
@@ -231,7 +229,7 @@ SMALL_ENTRY, LARGE_ENTRY = (
 )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("review", "entries", "is_known"),
     [
         (b"{}", [], True),

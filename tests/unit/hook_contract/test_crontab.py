@@ -6,6 +6,7 @@ import re
 import pytest
 
 from addon_operator.hook_contract import crontab
+from tests.support import rows
 
 START = dt.datetime(2026, 1, 1, 0, 0, 30, tzinfo=dt.UTC)
 
@@ -51,7 +52,7 @@ def test_ticks_follow_one_another() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "timezone"),
     [("0 6 * * *", "Europe/Berlin"), ("TZ=Europe/Berlin 0 6 * * *", None),
      ("CRON_TZ=Europe/Berlin 0 6 * * *", "Europe/Berlin")],
@@ -62,7 +63,7 @@ def test_fields_are_read_on_the_clock_of_the_time_zone(text: str, timezone: str 
     assert next_of(text, timezone, after=summer) == "2026-07-01T04:00:00+00:00"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("after", "ticks"),
     [
         pytest.param(

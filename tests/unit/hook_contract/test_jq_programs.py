@@ -3,9 +3,10 @@
 import pytest
 
 from addon_operator.hook_contract import jq_programs
+from tests.support import rows
 
 
-@pytest.mark.parametrize("text", [".a[", "1) | (2", "nothing_of_that_name"])
+@rows.each("text", [".a[", "1) | (2", "nothing_of_that_name"])
 def test_an_invalid_jq_program_is_refused_on_one_line(text: str) -> None:
     with pytest.raises(jq_programs.JqError, match=r"line 1, column \d+") as caught:
         jq_programs.check(text)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.kernel import clock, errors
+from tests.support import rows
 
 SECONDS = [
     ("0", 0.0),
@@ -81,7 +82,7 @@ def test_seconds_are_written_as_a_short_go_duration() -> None:
     assert {seconds: clock.duration_text(seconds) for seconds, _ in TEXTS} == dict(TEXTS)
 
 
-@pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
+@rows.each("seconds", [float("nan"), float("inf")])
 def test_what_is_not_finite_has_no_text(seconds: float) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         clock.duration_text(seconds)

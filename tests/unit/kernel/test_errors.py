@@ -2,10 +2,10 @@
 
 import os
 
-import pytest
 from typing_extensions import override
 
 from addon_operator.kernel import errors
+from tests.support import rows
 
 
 class _Quoting(errors.AddonOperatorError):
@@ -18,7 +18,7 @@ class _Quoting(errors.AddonOperatorError):
 _NO_TEXT = os.fsdecode(b"caf\xe9")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "error",
     [
         errors.AddonOperatorError(_NO_TEXT),

@@ -6,7 +6,7 @@ from addon_operator.kernel import names
 from tests.support import rows
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "key"),
     [("some-module", "someModule"), ("nginx", "nginx"), ("a-b-c", "aBC"), ("cert-manager2", "certManager2")],
 )
@@ -21,7 +21,7 @@ def test_flags_are_the_key_with_a_suffix() -> None:
     assert names.maintenance_key(module) == "ingressNginxMaintenance"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("directory", "order", "name"),
     [("001-some-module", 1, "some-module"), ("some-module", None, "some-module"), ("42-x", 42, "x")],
 )
@@ -52,7 +52,7 @@ def test_a_name_too_long_for_a_release_is_refused() -> None:
         names.parse_module_directory("a" * 54)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("most", "text"), [(3, "a, b, c"), (4, "a, b, c"), (2, "a, b and 1 more")], ids=["all", "fewer", "more"]
 )
 def test_a_long_list_is_cut_and_the_rest_counted(most: int, text: str) -> None:

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 
-import pytest
-
 from addon_operator.kernel import names
+from tests.support import rows
 
 LONG = "a" * 64
 DEEP = ".".join(["a" * 63] * 4)[:253]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("check", "right", "wrong"),
     [
         (names.is_dns_label, ("a", "a-1", "1", LONG[1:]), ("", "-a", "a-", "a.b", "A", LONG, "a\n")),

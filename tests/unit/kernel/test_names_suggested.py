@@ -1,13 +1,12 @@
 """Guesses at what was meant."""
 
-import pytest
-
 from addon_operator.kernel import names
+from tests.support import rows
 
 KNOWN = ("beforeHelm", "afterHelm", "onStartup")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "near"),
     [("beforHelm", "beforeHelm"), ("BEFOREHELM", "beforeHelm"), ("onstart", "onStartup"), ("zzz", None)],
 )

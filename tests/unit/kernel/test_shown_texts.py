@@ -18,6 +18,7 @@ from addon_operator.kernel import shown_texts
 from addon_operator.kube.objects import events
 from addon_operator.status import module_conditions, status_page
 from addon_operator.telemetry import log_lines
+from tests.support import rows
 
 HOSTILE = "no\x1b[31m red\x00 \u202ebackwards\u2066 \x9b2J \x7f"
 """Colours, an end, an order of letters, and what clears the screen."""
@@ -37,7 +38,7 @@ def fail_conversion(text: str) -> str:
     return conversions.parse_answer(json.dumps({"failedMessage": text})).failed_message
 
 
-@pytest.mark.parametrize("told", [shown_texts.shown, deny, warn, fail_conversion])
+@rows.each("told", [shown_texts.shown, deny, warn, fail_conversion])
 def test_what_a_terminal_would_obey_reaches_nobody(told: object) -> None:
     assert callable(told)
     assert told(HOSTILE) == "no�[31m red� �backwards� �2J �"

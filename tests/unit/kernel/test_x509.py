@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509 import oid, verification
 
 from addon_operator.kernel import x509
+from tests.support import rows
 
 NOW = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
 LIFE = x509.Life(NOW, NOW + dt.timedelta(days=365))
@@ -35,7 +36,7 @@ def policy(root: x509.Signed = AUTHORITY) -> verification.PolicyBuilder:
     return verification.PolicyBuilder().store(verification.Store([root.certificate])).time(NOW)
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
+@rows.each("address", ADDRESSES)
 def test_clients_trust_a_server_by_each_address(address: str) -> None:
     is_ip = address[0].isdigit()
     subject = library.IPAddress(ipaddress.ip_address(address)) if is_ip else library.DNSName(address)
@@ -59,7 +60,7 @@ def test_a_holder_without_addresses_has_no_alternative_names() -> None:
         CLIENT.certificate.extensions.get_extension_for_class(library.SubjectAlternativeName)
 
 
-@pytest.mark.parametrize(("signed", "usage"), [(SERVER, SERVER_AUTH), (CLIENT, CLIENT_AUTH)])
+@rows.each(("signed", "usage"), [(SERVER, SERVER_AUTH), (CLIENT, CLIENT_AUTH)])
 def test_a_holder_has_the_usages_that_were_asked_for(
     signed: x509.Signed, usage: library.ObjectIdentifier
 ) -> None:
@@ -67,7 +68,7 @@ def test_a_holder_has_the_usages_that_were_asked_for(
     assert list(found) == [usage]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "text"),
     [
         pytest.param(x509.name_of("jane"), "CN=jane", id="no organization"),
@@ -78,21 +79,21 @@ def test_a_name_is_a_common_name_and_an_organization(name: library.Name, text: s
     assert name.rfc4514_string() == text
 
 
-@pytest.mark.parametrize("path_length", [None, 0, 2])
+@rows.each("path_length", [None, 0, 2])
 def test_an_authority_says_how_many_may_stand_below_it(path_length: int | None) -> None:
     found = authority(path_length).certificate.extensions.get_extension_for_class(library.BasicConstraints)
     assert found.critical
     assert (found.value.ca, found.value.path_length) == (True, path_length)
 
 
-@pytest.mark.parametrize("signed", [SERVER, CLIENT], ids=["server", "client"])
+@rows.each("signed", [SERVER, CLIENT], ids=["server", "client"])
 def test_a_holder_is_not_an_authority(signed: x509.Signed) -> None:
     found = signed.certificate.extensions.get_extension_for_class(library.BasicConstraints)
     assert found.critical
     assert not found.value.ca
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("signed", "signs_data", "signs_certificates"),
     [
         pytest.param(authority(signs_data=False), False, True, id="authority for certificates only"),
@@ -110,20 +111,20 @@ def test_a_key_may_be_used_for_what_its_holder_does(
     assert found.value.crl_sign is signs_certificates
 
 
-@pytest.mark.parametrize("signed", ALL)
+@rows.each("signed", ALL)
 def test_a_certificate_points_at_the_key_of_its_authority(signed: x509.Signed) -> None:
     issuer = AUTHORITY.certificate.extensions.get_extension_for_class(library.SubjectKeyIdentifier).value
     found = signed.certificate.extensions.get_extension_for_class(library.AuthorityKeyIdentifier).value
     assert found.key_identifier == issuer.key_identifier
 
 
-@pytest.mark.parametrize("signed", ALL)
+@rows.each("signed", ALL)
 def test_a_certificate_lives_as_long_as_was_asked_for_and_a_little_into_the_past(signed: x509.Signed) -> None:
     assert signed.certificate.not_valid_before_utc == LIFE.start - x509.CLOCK_SKEW
     assert signed.certificate.not_valid_after_utc == LIFE.end
 
 
-@pytest.mark.parametrize("signed", ALL)
+@rows.each("signed", ALL)
 def test_the_key_in_pem_is_that_of_the_certificate_in_pem(signed: x509.Signed) -> None:
     key = serialization.load_pem_private_key(signed.key_pem(), password=None)
     certificate = library.load_pem_x509_certificate(signed.certificate_pem())

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from addon_operator.kube import api_errors, paths
+from tests.support import rows
 
 
 def forbidden(method: str, path: str, message: str) -> str:
@@ -48,7 +49,7 @@ def test_a_refusal_by_a_policy_is_not_a_missing_right() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "body",
     [b"", b"null", b'{"reason": 1, "message": null}', b"\xff\xfe"],
     ids=["empty", "null", "types", "binary"],
@@ -108,7 +109,7 @@ INVALID = [
 ]
 
 
-@pytest.mark.parametrize(("message", "shown"), INVALID, ids=["quoted", "object", "raw", "bare"])
+@rows.each(("message", "shown"), INVALID, ids=["quoted", "object", "raw", "bare"])
 def test_a_refused_secret_is_not_quoted(message: str, shown: str) -> None:
     body = json.dumps({"reason": "Invalid", "message": message}).encode()
     target = paths.target("PATCH", "/api/v1/namespaces/addons/secrets/a")
@@ -149,7 +150,7 @@ QUOTING = [
 ]
 
 
-@pytest.mark.parametrize(("status", "message", "told"), QUOTING)
+@rows.each(("status", "message", "told"), QUOTING)
 def test_a_refusal_is_shown_to_everybody_without_values(status: int, message: str, told: str) -> None:
     body = json.dumps({"reason": "Invalid", "message": message}).encode()
     error = api_errors.from_answer(paths.target("POST", "/apis/example.io/v1/things"), status, body)
@@ -172,7 +173,7 @@ def test_credentials_that_are_refused_quote_nothing_whoever_they_are_of() -> Non
     assert "hunter2" not in error.without_values
 
 
-@pytest.mark.parametrize("kind", [None, api_errors.NotFound])
+@rows.each("kind", [None, api_errors.NotFound])
 def test_an_error_that_gets_more_words_shows_no_values_where_it_showed_none(
     kind: type[api_errors.ApiError] | None,
 ) -> None:

@@ -6,7 +6,7 @@ from addon_operator.kube import paths
 from tests.support import rows
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("args", "path"),
     [
         ({"api_version": "v1", "plural": "nodes"}, "/api/v1/nodes"),
@@ -23,7 +23,7 @@ def test_a_path_is_made_from_its_parts(args: dict[str, str], path: str) -> None:
     assert paths.of(**args) == path
 
 
-@pytest.mark.parametrize("name", ["", ".", ".."])
+@rows.each("name", ["", ".", ".."])
 def test_a_name_that_would_leave_the_collection_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is not a name"):
         paths.of("v1", "pods", namespace="x", name=name)

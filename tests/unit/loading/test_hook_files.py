@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.helm.charts import plain_files
 from addon_operator.loading import hook_files
+from tests.support import rows
 
 
 def make(root: pathlib.Path, *names: str, mode: int = 0o755) -> None:
@@ -192,7 +193,7 @@ def test_a_hook_is_started_as_it_is(tmp_path: pathlib.Path) -> None:
         assert hook_files.command(tmp_path / name) == [tmp_path / name]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "expected"),
     [("hooks/a.sh", "/x/y/hooks/a.sh"), ("../../hooks/a.sh", "/hooks/a.sh"), ("/hooks/a.sh", "/hooks/a.sh")],
     ids=["below", "beside", "absolute"],

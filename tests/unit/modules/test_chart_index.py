@@ -84,7 +84,7 @@ def test_an_index_of_many_megabytes_is_not_parsed_whole(monkeypatch: pytest.Monk
     assert 0 < sum(map(len, parsed)) < 40_000
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "most"),
     [
         ('"entries":\n  other: [' + "{}," * 400_000 + "]", 1),
@@ -171,7 +171,7 @@ def test_an_index_of_another_shape_has_no_version(text: str, expected: object) -
     assert chart_index.find(text.encode(), "web", "1.0.0") == expected
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "problem"),
     [
         ("entries:\n  web:\n  - &a\n    version: 1.0.0\n    more: [&b [x], *b]\n", "aliases"),

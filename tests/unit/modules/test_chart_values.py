@@ -3,11 +3,10 @@
 import pathlib
 from typing import Any
 
-import pytest
-
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import chart_values, model
 from addon_operator.modules.module_config import ValuesScope
+from tests.support import rows
 
 VALUES: dict[str, Any] = {
     "global": {"domain": "example.com", "registry": {"host": "r", "port": 1}, "enabledModules": []},
@@ -33,7 +32,7 @@ def test_a_stock_chart_reads_the_section_at_the_root_and_nothing_of_the_shared_g
     assert chart_values.arranged(module(ValuesScope.ROOT), VALUES) == {"replicas": 2, "auth": None}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("keys", "expected"),
     [
         (("domain",), {"domain": "example.com"}),

@@ -3,9 +3,8 @@
 import copy
 from typing import Any
 
-import pytest
-
 from addon_operator.modules import crd_changes, crd_files
+from tests.support import rows
 
 LABELS = {"heritage": "addon-operator"}
 
@@ -74,7 +73,7 @@ def test_a_field_that_the_server_leaves_out_when_it_is_false_is_not_a_difference
     assert not crd_changes.differs(crd_changes.desired(given, LABELS, live(crd())), live(crd()))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "changed",
     [
         crd(version("v1", storage=True, schema={"type": "object", "description": "new"})),
@@ -139,7 +138,7 @@ def conditions(**states: str) -> dict[str, Any]:
     return {"status": {"conditions": found}}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("there", "phase", "message"),
     [
         ({}, crd_changes.CrdPhase.PENDING, ""),

@@ -3,8 +3,6 @@
 import itertools
 from typing import Any
 
-import pytest
-
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import crd_claims, crd_files
 from tests.support import rows
@@ -48,7 +46,7 @@ def test_versions_have_the_priority_that_kubernetes_gives_them() -> None:
     assert crd_claims.priority("v" + "9" * 5000) < crd_claims.priority("v1alpha1")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("older", "newer"),
     [
         (["v1"], ["v2"]),

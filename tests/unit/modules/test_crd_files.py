@@ -104,7 +104,7 @@ def test_a_field_that_the_api_does_not_know_is_left_out_and_named_with_its_place
     )
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@rows.each("end", ["\n", "\r\n"])
 def test_schemas_can_be_left_out_without_a_change_of_the_rest(end: str) -> None:
     text = """\
 apiVersion: apiextensions.k8s.io/v1

@@ -68,9 +68,7 @@ def test_for_each_key_the_author_is_told_what_takes_its_place() -> None:
     assert set(told) >= {"name", "stage", "subsystems", "disable", "exclusiveGroup"}
 
 
-@pytest.mark.parametrize(
-    "text", ["descriptions: {ru: Тома}\n", "weight: 1\nnew-key: {}\n", "requirements:\n"]
-)
+@rows.each("text", ["descriptions: {ru: Тома}\n", "weight: 1\nnew-key: {}\n", "requirements:\n"])
 def test_a_file_with_keys_that_only_deckhouse_has_is_known_as_such(text: str) -> None:
     assert "module.yaml of Deckhouse" in parse(text).warnings[0]
 

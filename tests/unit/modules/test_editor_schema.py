@@ -280,7 +280,7 @@ def test_the_schema_is_plain_json_schema() -> None:
     assert not re.search(r'"(x-|format")', json.dumps(SCHEMA))
 
 
-@pytest.mark.parametrize("address", ["oci://[::1]:5000/a", "https://[fe80::1]/charts", "http://[::1]:1/x"])
+@rows.each("address", ["oci://[::1]:5000/a", "https://[fe80::1]/charts", "http://[::1]:1/x"])
 def test_both_take_addresses_by_number(address: str) -> None:
     document = {"chart": {"repository": address, "name": "x", "version": "1.0.0"}}
     assert VALIDATOR.is_valid(document)

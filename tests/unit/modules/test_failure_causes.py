@@ -1,7 +1,5 @@
 """What a failed run waits for, by the texts of the API server and of Helm."""
 
-import pytest
-
 from addon_operator.modules import failure_causes
 from tests.support import rows
 from tests.unit import costs
@@ -71,7 +69,7 @@ def test_each_cause_counts_once_and_some_at_most() -> None:
     assert len(failure_causes.causes(many, "x")) == failure_causes.MOST_CAUSES
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "piece",
     [
         "failed calling webhook https://", "exceeded quota: x, requested: a=1, used: ",

@@ -1,7 +1,5 @@
 """Which objects a release's manifest names."""
 
-import pytest
-
 from addon_operator.modules import manifests
 from tests.support import rows
 
@@ -38,7 +36,7 @@ def test_a_written_namespace_is_kept() -> None:
     assert names(manifest) == ["Secret other/a"]
 
 
-@pytest.mark.parametrize("namespace", ["", " null", ' ""', " ~"])
+@rows.each("namespace", ["", " null", ' ""', " ~"])
 def test_an_empty_namespace_is_none(namespace: str) -> None:
     manifest = f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  namespace:{namespace}\n"
     assert names(manifest) == ["Secret a"]
@@ -105,7 +103,7 @@ def test_documents_may_be_laid_out_in_any_way(manifest: str) -> None:
     assert names(manifest) == ["ConfigMap a"]
 
 
-@pytest.mark.parametrize("name", ["0123", "1e3", "true", "2024-01-01", "1_000"])
+@rows.each("name", ["0123", "1e3", "true", "2024-01-01", "1_000"])
 def test_names_that_look_like_something_else_stay_names(name: str) -> None:
     assert names(f"apiVersion: v1\nkind: A\nmetadata:\n  name: {name}\n") == [f"A {name}"]
 

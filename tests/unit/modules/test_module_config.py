@@ -130,7 +130,7 @@ def test_a_required_module_is_waited_for_until_it_is_healthy_or_only_ready() -> 
     assert "the key 'name' is missing" in mistakes("requires: {modules: [{until: ready}]}")
 
 
-@pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}"], ids=["empty", "comment", "mapping"])
+@rows.each("text", ["", "# nothing yet\n", "{}"], ids=["empty", "comment", "mapping"])
 def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
     assert parse(text) == module_config.NOTHING
 
@@ -319,7 +319,7 @@ def test_each_required_module_is_known_with_its_place() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("address", "is_local"),
     [
         ("oci://localhost:5000/x", True),

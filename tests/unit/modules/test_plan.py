@@ -4,8 +4,6 @@ import dataclasses
 import pathlib
 from collections.abc import Mapping
 
-import pytest
-
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, plan
 from tests.support import rows
@@ -59,7 +57,7 @@ def test_a_disabled_module_of_hooks_only_that_ran_is_deleted_too() -> None:
     assert made.deletes == ("b",)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("policy", "purged"),
     [
         ("off", ()),

@@ -81,20 +81,20 @@ def test_a_render_has_a_reason_that_a_person_reads(observed: release.ReleaseStat
     assert decision == release.Render(reason)
 
 
-@pytest.mark.parametrize("status", ["pending-install", "pending-upgrade", "pending-rollback", "uninstalling"])
+@rows.each("status", ["pending-install", "pending-upgrade", "pending-rollback", "uninstalling"])
 def test_a_stuck_release_counts_as_failed_whatever_its_checksums_say(status: str) -> None:
     decision = release.decide(state(revision(status)))
     assert decision == release.Recover(f"revision 3 is stuck in {status}: it counts as failed")
 
 
-@pytest.mark.parametrize("status", ["unknown", "wrecked", ""])
+@rows.each("status", ["unknown", "wrecked", ""])
 def test_a_status_that_helm_does_not_go_on_from_counts_as_failed(status: str) -> None:
     decision = release.decide(state(revision(status)))
     told = f"revision 3 has the status {status!r}, with which Helm does nothing: it counts as failed"
     assert decision == release.Recover(told)
 
 
-@pytest.mark.parametrize("last", [None, revision("uninstalled")], ids=["missing", "its history kept"])
+@rows.each("last", [None, revision("uninstalled")], ids=["missing", "its history kept"])
 def test_without_a_release_it_is_installed_before_anything_is_rendered(
     last: release.Revision | None,
 ) -> None:
@@ -110,7 +110,7 @@ def test_a_release_of_which_no_revision_worked_is_installed_again_and_one_that_w
     assert release.decide(failed) == release.Render("revision 3 is failed")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("observed", "manifest", "heals"),
     [
         (state(revision(), absent=("ConfigMap web",)), "manifest-1", True),
@@ -200,7 +200,7 @@ def test_a_long_list_of_absent_resources_is_cut() -> None:
     assert decision.reason == "absent in the cluster: ConfigMap c0, ConfigMap c1, ConfigMap c2 and 9 more"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("labels", "ours"),
     [
         ({release.MANAGED_LABEL: "true"}, True),
@@ -217,7 +217,7 @@ def test_a_release_is_ours_by_its_labels(labels: dict[str, str], ours: bool) -> 
 GO_OPERATOR = {release.GO_OPERATOR_LABEL: "d41d8cd98f00b204e9800998ecf8427e"}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("labels", "by_go_operator"),
     [(GO_OPERATOR, True), (GO_OPERATOR | LABELS, False), (LABELS, False), ({}, False)],
     ids=["the Go operator", "this one after it", "this one", "somebody else"],
@@ -228,7 +228,7 @@ def test_a_revision_is_the_go_operators_until_this_one_upgrades_it(
     assert release.Revision("web", 1, "deployed", labels).by_go_operator is by_go_operator
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("status", "exists", "busy"),
     [
         ("deployed", True, False),
@@ -245,7 +245,7 @@ def test_the_status_says_whether_there_is_a_release_and_whether_helm_is_at_work(
     assert (found.exists, found.is_busy) == (exists, busy)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("status", "removal", "half_removed"),
     [("uninstalled", "begun", True), ("uninstalled", None, False), ("deployed", "begun", False)],
 )

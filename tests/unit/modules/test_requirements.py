@@ -150,7 +150,7 @@ def test_what_the_cluster_lacks_is_said_with_what_is_there(
     assert reason(wanted) == expected
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("wanted", "lacking"),
     [
         (

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from addon_operator.podpreset import env_sources, merge, model
 from addon_operator.podpreset.model import SourceRef
+from tests.support import rows
 from tests.unit.podpreset.builders import (
     config_map,
     container,
@@ -34,7 +33,7 @@ def test_a_variable_of_the_pod_that_the_presets_envfrom_defines_is_a_conflict() 
     assert found == only("Env A is also set by envFrom Secret s.")
 
 
-@pytest.mark.parametrize("env_is_older", [True, False], ids=["env is older", "envFrom is older"])
+@rows.each("env_is_older", [True, False], ids=["env is older", "envFrom is older"])
 def test_between_presets_the_later_one_is_reported(env_is_older: bool) -> None:
     sets: dict[str, Any] = {"env": [env("A")]}
     reads: dict[str, Any] = {"envFrom": [config_map("c")]}
@@ -61,7 +60,7 @@ def test_a_preset_that_repeats_the_pods_source_decides_about_its_variables() -> 
     injected(given, preset(env=[env("A")], envFrom=[config_map("c")]), keys=C_HAS_A)
 
 
-@pytest.mark.parametrize("third", ["0", "z"], ids=["the oldest", "the youngest"])
+@rows.each("third", ["0", "z"], ids=["the oldest", "the youngest"])
 def test_a_third_preset_does_not_excuse_two_others(third: str) -> None:
     both = preset(third, env=[env("A")], envFrom=[config_map("c")])
     found = messages(
@@ -70,7 +69,7 @@ def test_a_third_preset_does_not_excuse_two_others(third: str) -> None:
     assert found == only("Env A is also set by envFrom ConfigMap c.")
 
 
-@pytest.mark.parametrize("both_is_older", [True, False])
+@rows.each("both_is_older", [True, False])
 def test_a_variable_of_the_pod_that_one_preset_has_with_its_source_is_not_a_conflict_of_another(
     both_is_older: bool,
 ) -> None:
@@ -83,7 +82,7 @@ def test_a_variable_of_the_pod_that_one_preset_has_with_its_source_is_not_a_conf
     injected(pod(container(env=[env("A")])), *presets, keys=C_HAS_A)
 
 
-@pytest.mark.parametrize("env_is_older", [True, False], ids=["env is older", "envFrom is older"])
+@rows.each("env_is_older", [True, False], ids=["env is older", "envFrom is older"])
 def test_a_preset_that_repeats_a_variable_of_the_pod_is_not_in_conflict_about_it(env_is_older: bool) -> None:
     sets, reads = ("a", "p") if env_is_older else ("p", "a")
     presets = preset(sets, env=[env("A")]), preset(reads, envFrom=[config_map("c")])
@@ -99,7 +98,7 @@ def test_the_prefix_is_part_of_the_name() -> None:
     )
 
 
-@pytest.mark.parametrize("keys", [{}, {("ConfigMap", "c"): []}], ids=["unreadable", "empty"])
+@rows.each("keys", [{}, {("ConfigMap", "c"): []}], ids=["unreadable", "empty"])
 def test_a_source_without_known_keys_is_not_a_conflict(keys: dict[tuple[str, str], list[str]]) -> None:
     injected(pod(container(envFrom=[config_map("c")])), preset(env=[env("A")]), keys=keys)
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import pytest
-
 from addon_operator.podpreset import crd, label_selectors, schema
 from tests.support import rows
 
@@ -46,7 +44,7 @@ def test_each_operator_means_what_it_means_in_kubernetes(
     assert matches(expression(operator, *values), labels) is expected
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("labels", "expected"),
     [({"a": "1", "b": "2"}, True), ({"a": "1"}, False), ({"b": "2"}, False), ({"a": "1", "b": "3"}, False)],
 )
@@ -66,6 +64,6 @@ def test_nulls_say_nothing() -> None:
     assert matches(selector, {"b": "2"})
 
 
-@pytest.mark.parametrize("selector", [None, "role=frontend", ["role"]])
+@rows.each("selector", [None, "role=frontend", ["role"]])
 def test_a_selector_of_another_type_is_reported(selector: object) -> None:
     assert list(problems(selector, "spec.selector")) == ["spec.selector: must be a mapping"]

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from addon_operator.podpreset import merge, selection
 from tests.support import rows
 from tests.unit.podpreset import builders
@@ -119,7 +117,7 @@ IDENTICAL = {
 }
 
 
-@pytest.mark.parametrize(("own", "spec"), IDENTICAL.values(), ids=IDENTICAL)
+@rows.each(("own", "spec"), IDENTICAL.values(), ids=IDENTICAL)
 def test_an_identical_entry_is_kept_once_at_the_pods_place(own: dict[str, Any], spec: dict[str, Any]) -> None:
     given = pod(container(**own), **spec)
     assert injected(given, preset(**own, **spec))["spec"] == given["spec"]
@@ -247,7 +245,7 @@ NO_CONFLICTS = {
 }
 
 
-@pytest.mark.parametrize(("own", "lists"), NO_CONFLICTS.values(), ids=NO_CONFLICTS)
+@rows.each(("own", "lists"), NO_CONFLICTS.values(), ids=NO_CONFLICTS)
 def test_entries_with_other_keys_are_added(own: dict[str, Any], lists: dict[str, Any]) -> None:
     changed = lists_of(injected(pod(container(**own)), preset(**lists)))
     for name, entries in own.items():
@@ -260,7 +258,7 @@ def test_an_entry_is_compared_with_the_last_of_its_name() -> None:
     assert messages(given, preset(env=[env("A", "1")])) == only("Duplicate env A.")
 
 
-@pytest.mark.parametrize("path", ["/a", "/b"])
+@rows.each("path", ["/a", "/b"])
 def test_any_equal_mount_is_enough(path: str) -> None:
     mounts = [{"name": "cache-volume", "mountPath": "/a"}, {"name": "cache-volume", "mountPath": "/b"}]
     given = pod(container(volumeMounts=mounts), volumes=[EMPTY])
@@ -272,7 +270,7 @@ SELF_CONFLICTS = {
 }
 
 
-@pytest.mark.parametrize(("lists", "message"), SELF_CONFLICTS.values(), ids=SELF_CONFLICTS)
+@rows.each(("lists", "message"), SELF_CONFLICTS.values(), ids=SELF_CONFLICTS)
 def test_a_preset_can_conflict_with_itself(lists: dict[str, Any], message: str) -> None:
     assert messages(pod(), preset(**lists)) == only(message)
 
@@ -410,7 +408,7 @@ def test_a_second_pass_leaves_the_versions_of_the_first() -> None:
     assert twice == once
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("own", "version"), [({}, "2"), ({"env": [env("A")]}, "1")], ids=["it adds something", "it adds nothing"]
 )
 def test_a_version_that_the_pod_brought_along_stays_only_if_the_preset_adds_nothing(
@@ -454,7 +452,7 @@ def test_a_missing_list_is_created_and_an_existing_one_appended_to() -> None:
     ]
 
 
-@pytest.mark.parametrize("nothing", [None, []], ids=["null", "empty"])
+@rows.each("nothing", [None, []], ids=["null", "empty"])
 def test_lists_that_are_null_or_empty_are_replaced(nothing: object) -> None:
     given = pod(container(env=nothing, volumeMounts=nothing), volumes=nothing, initContainers=nothing)
     changed = injected(given, preset(env=[env("A")], **mounting(EMPTY)))
@@ -462,7 +460,7 @@ def test_lists_that_are_null_or_empty_are_replaced(nothing: object) -> None:
     assert changed["spec"]["volumes"] == [EMPTY]
 
 
-@pytest.mark.parametrize("given", [None, {}], ids=["null", "empty"])
+@rows.each("given", [None, {}], ids=["null", "empty"])
 def test_annotations_that_are_null_or_empty_are_replaced(given: object) -> None:
     changed = injected({**pod(), "metadata": {"annotations": given}}, preset(env=[env("A")]))
     assert changed["metadata"] == {"annotations": {selection.applied_key("p"): "1"}}

@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from addon_operator.podpreset import merge, model
 from addon_operator.podpreset.model import SourceRef
+from tests.support import rows
 from tests.unit.podpreset.builders import config_map, container, env, inject, pod, preset
 
 
@@ -97,7 +98,7 @@ TOO_MUCH = {
 }
 
 
-@pytest.mark.parametrize(("numbers", "message"), TOO_MUCH.values(), ids=TOO_MUCH)
+@rows.each(("numbers", "message"), TOO_MUCH.values(), ids=TOO_MUCH)
 def test_more_than_may_be_merged_is_an_error(numbers: list[int], message: str) -> None:
     containers, *of = numbers
     given = pod(*(container(f"c{number}") for number in range(containers)))

@@ -3,9 +3,8 @@
 import copy
 from typing import Any
 
-import pytest
-
 from addon_operator.podpreset import model
+from tests.support import rows
 from tests.unit.podpreset import cases
 
 
@@ -45,7 +44,7 @@ def test_every_mistake_is_reported_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("given", [{}, {"metadata": None}, {"spec": None}, {"spec": "x", "metadata": []}])
+@rows.each("given", [{}, {"metadata": None}, {"spec": None}, {"spec": "x", "metadata": []}])
 def test_an_object_without_a_spec_is_invalid(given: dict[str, Any]) -> None:
     preset = model.parse(given)
     assert isinstance(preset, model.InvalidPreset)
@@ -69,7 +68,7 @@ def test_a_preset_being_deleted_says_so() -> None:
     assert valid(cases.DESIGN_EXAMPLE, deletionTimestamp="2017-02-07T16:56:12Z").deleting
 
 
-@pytest.mark.parametrize("time", [None, "yesterday"])
+@rows.each("time", [None, "yesterday"])
 def test_a_preset_without_a_creation_time_comes_last(time: str | None) -> None:
     later = valid(cases.DESIGN_EXAMPLE, creationTimestamp=time, name="a")
     earlier = valid(cases.DESIGN_EXAMPLE, creationTimestamp="2099-01-01T00:00:00Z", name="b")
@@ -97,7 +96,7 @@ def with_volumes(*volumes: dict[str, Any]) -> dict[str, Any]:
     return stored({"selector": cases.SELECTOR, "volumes": list(volumes), "volumeMounts": mounts})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("volume", "kind"),
     [({"hostPath": {"path": "/"}}, "hostPath"), ({"emptyDir": {}}, "emptyDir"), ({}, "emptyDir")],
     ids=["hostPath", "emptyDir", "no source"],

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from addon_operator.podpreset import merge
 from tests.support import rows
 from tests.unit.podpreset.builders import container, env, inject, messages, only, pod, preset
@@ -191,7 +189,7 @@ def test_an_optional_reference_is_another_one() -> None:
     assert messages(pod(container(env=[other])), preset(env=[given])) == only("Duplicate env A.")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "extra", [{"readOnly": False}, {"subPath": ""}, {"subPathExpr": None}], ids=["false", "empty", "null"]
 )
 def test_a_mount_equals_itself_with_zero_values(extra: Source) -> None:

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from addon_operator.podpreset import pod_shape
 from tests.support import rows
 
@@ -12,7 +10,7 @@ def pod(**container: object) -> dict[str, Any]:
     return {"spec": {"containers": [{"name": "app", "image": "i", **container}]}}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "given",
     [
         pod(),

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from addon_operator.podpreset import selection
 from tests.support import rows
 from tests.unit.podpreset.builders import env, pod, preset
@@ -11,7 +9,7 @@ from tests.unit.podpreset.builders import env, pod, preset
 MATCHING = preset(env=[env("A")])
 
 
-@pytest.mark.parametrize("value", ["x", "", "true"])
+@rows.each("value", ["x", "", "true"])
 def test_a_mirror_pod_is_left_alone_whatever_the_value(value: str) -> None:
     assert selection.select(pod(annotations={selection.MIRROR: value}), [MATCHING]) == ()
 
@@ -31,7 +29,7 @@ def test_a_label_does_not_opt_out() -> None:
     assert selection.select(given, [MATCHING]) == (MATCHING,)
 
 
-@pytest.mark.parametrize("given", [{}, {"metadata": None}, {"metadata": {"labels": None}}])
+@rows.each("given", [{}, {"metadata": None}, {"metadata": {"labels": None}}])
 def test_a_pod_without_labels_matches_no_required_label(given: dict[str, Any]) -> None:
     assert selection.select(given, [MATCHING]) == ()
 

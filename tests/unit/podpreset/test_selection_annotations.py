@@ -2,21 +2,18 @@
 
 import re
 
-import pytest
-
 from addon_operator.podpreset import selection
+from tests.support import rows
 
 VALID = re.compile(r"podpreset\.admission\.kubernetes\.io/[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 
-@pytest.mark.parametrize("name", ["p", "allow-database", "exclude", "a.b", "x" * 53])
+@rows.each("name", ["p", "allow-database", "exclude", "a.b", "x" * 53])
 def test_a_name_that_fits_is_used_as_it_is(name: str) -> None:
     assert selection.applied_key(name) == f"podpreset.admission.kubernetes.io/podpreset-{name}"
 
 
-@pytest.mark.parametrize(
-    "name", ["x" * 54, "x" * 253, "a" * 41 + "." + "b" * 60, "a" * 41 + "-.-" + "b" * 60]
-)
+@rows.each("name", ["x" * 54, "x" * 253, "a" * 41 + "." + "b" * 60, "a" * 41 + "-.-" + "b" * 60])
 def test_a_long_name_is_cut_and_still_a_valid_key(name: str) -> None:
     key = selection.applied_key(name)
     assert VALID.fullmatch(key)

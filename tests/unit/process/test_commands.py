@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from addon_operator.process import commands
+from tests.support import rows
 
 
 def script(text: str) -> list[str]:
@@ -50,7 +51,7 @@ def test_a_program_that_a_signal_ended_is_reported_as_such() -> None:
         commands.run(["sh", "-c", "kill -TERM $$"])
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("argv", "reason"),
     [
         pytest.param(["/nowhere/helm"], "No such file or directory", id="missing"),

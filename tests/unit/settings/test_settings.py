@@ -119,7 +119,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
     assert {field: loaded.origins[field] for field in DEFAULTS} == dict.fromkeys(DEFAULTS, "default")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("environ", "value", "origin"),
     [
         ({"SHELL_OPERATOR_LISTEN_PORT": "1"}, 1, "variable SHELL_OPERATOR_LISTEN_PORT"),
@@ -150,7 +150,7 @@ def test_every_setting_is_read_with_and_without_the_prefix() -> None:
     assert [name for known, name in wanted if name not in known] == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "variable",
     [
         "UNNUMBERED_MODULE_ORDER",
@@ -314,7 +314,7 @@ def test_a_very_long_wrong_value_is_cut() -> None:
     assert len(problem) < 300
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "hint"),
     [
         ("ADDON_OPERATOR_LISTEN_PRT", "ADDON_OPERATOR_LISTEN_PORT"),
@@ -328,7 +328,7 @@ def test_an_unknown_name_is_a_warning_with_the_nearest_name(name: str, hint: str
     assert hint in warning
 
 
-@pytest.mark.parametrize("prefix", ["", "ADDON_OPERATOR_"], ids=["plain", "prefixed"])
+@rows.each("prefix", ["", "ADDON_OPERATOR_"], ids=["plain", "prefixed"])
 def test_a_setting_of_the_go_operator_without_meaning_says_so_once(prefix: str) -> None:
     told = {prefix + name: load(**{prefix + name: "1"}).warnings for name in setting_names.WITHOUT_MEANING}
     assert told

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 
-import pytest
 from typing_extensions import override
 
 from addon_operator.engine import engine
 from addon_operator.engine import state as engine_state
 from addon_operator.engine.converge import converge
 from addon_operator.status import health, page_content, status_page
+from tests.support import rows
 from tests.unit.debug import inspected
 
 
@@ -111,7 +111,7 @@ def test_an_operator_is_ready_after_its_first_converge() -> None:
     assert serving(done=False).unready_reason() == "the first converge is not done: module web"
 
 
-@pytest.mark.parametrize("done", [True, False])
+@rows.each("done", [True, False])
 def test_a_further_part_that_is_not_ready_is_the_reason(done: bool) -> None:
     found = serving(done=done)
     found.add(Part())

@@ -16,6 +16,7 @@ from addon_operator.kernel import clock
 from addon_operator.settings import settings
 from addon_operator.status import converge_words, health, http_site, page_content, page_site, status_page
 from addon_operator.telemetry import metrics
+from tests.support import rows
 
 
 @dataclasses.dataclass
@@ -248,7 +249,7 @@ async def test_scrapes_at_the_same_time_share_one_render(reported: Reported) -> 
     assert len(held.names) == rendered + 1
 
 
-@pytest.mark.parametrize("version", ["1.0.0.1", "9.9.9", "x", ""])
+@rows.each("version", ["1.0.0.1", "9.9.9", "x", ""])
 def test_no_wish_makes_a_form_of_its_own(version: str) -> None:
     known = {metrics.Form.wanted(f"application/openmetrics-text; version={each}") for each in ("1.0.0", "")}
     wanted = metrics.Form.wanted(f"application/openmetrics-text; version={version}; escaping=made-up")

@@ -4,8 +4,6 @@ import dataclasses
 import pathlib
 from typing import Any
 
-import pytest
-
 from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
 from addon_operator.kernel import clock, names
@@ -99,7 +97,7 @@ WITH_CHART = module()
 WITH_CHART.module = dataclasses.replace(WITH_CHART.module, has_chart=True)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("health", "condition"),
     {
         "healthy": (module_health.ModuleHealth(HealthState.HEALTHY), "True Healthy"),
@@ -432,7 +430,7 @@ def test_what_is_stored_is_recognized_beside_conditions_of_others() -> None:
     assert module_status.is_stored(wanted, stored)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "change",
     [{"state": "Failed"}, {"lastError": "an old one"}, {"conditions": []}, {"release": None}],
     ids=["state", "error", "conditions", "release"],
@@ -460,7 +458,7 @@ def test_a_state_is_a_phase_or_on_the_way_to_one(of: state.ModuleState, phase: M
     assert (found.phase if found else None) is phase
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "of",
     [
         module(Status.PENDING),
@@ -523,7 +521,7 @@ def test_a_recovery_says_so() -> None:
     assert notice == module_status.Notice("Normal", "Ready", "The module is ready again, after a failure.")
 
 
-@pytest.mark.parametrize("status", [Status.FAILED, Status.DELETING])
+@rows.each("status", [Status.FAILED, Status.DELETING])
 def test_a_module_that_waits_for_its_next_try_is_progressing_with_retry(status: state.ModuleStatus) -> None:
     waiting = module(status, ERROR)
     waiting.next_try = NOW + 25

@@ -112,7 +112,7 @@ def test_a_sentence_says_what_a_person_has_to_know_first() -> None:
     assert said["cert-manager"] == "Certificates of the cluster"
 
 
-@pytest.mark.parametrize("status", [state.ModuleStatus.RUNNING, state.ModuleStatus.DELETING])
+@rows.each("status", [state.ModuleStatus.RUNNING, state.ModuleStatus.DELETING])
 def test_what_failed_stays_failed_while_it_is_tried_again(status: state.ModuleStatus) -> None:
     card = card_of(page_samples.row("web", state=str(status)), errors={"web": "helm failed"})
     assert (card.group, card.sentence) == (Group.FAILED, "helm failed")
@@ -238,9 +238,7 @@ def test_no_text_makes_the_page_larger_than_all_may_be_together() -> None:
     assert len(many) < 100 * 5 * status_page.TEXT_MAX
 
 
-@pytest.mark.parametrize(
-    "text", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "'>&<!--", "\ud800<b>"]
-)
+@rows.each("text", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "'>&<!--", "\ud800<b>"])
 def test_every_text_of_the_page_is_text(text: str) -> None:
     usual = Seen(status_page.render(page_samples.every_state()))
     made = Seen(status_page.render(with_each_text(page_samples.every_state(), text)))
@@ -343,7 +341,7 @@ def test_what_is_wrong_with_values_that_are_not_in_force_stands_above_all() -> N
     assert "Not in force" not in status_page.render(page_content.Content(state="x"))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("now", "said"),
     [
         ("CONVERGE_IN_PROGRESS", "a converge is under way"),

@@ -136,7 +136,7 @@ def test_the_time_is_that_of_the_last_write_of_an_operator() -> None:
     assert stored_modules.read(json.dumps(stored(module())).encode()).written == WRITTEN
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "status",
     [
         {"state": "Levitating"},

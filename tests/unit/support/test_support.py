@@ -7,12 +7,12 @@ import pytest
 
 from addon_operator.kube import paths
 from addon_operator.kube.client import client
-from tests.support import api_server, engine
+from tests.support import api_server, engine, rows
 
 WEB = paths.of("v1", "configmaps", namespace="addons", name="web")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("type_", "query", "what"),
     [
         (client.PatchType.APPLY, {}, "what an apply makes of an object that is there"),

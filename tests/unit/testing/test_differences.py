@@ -1,7 +1,5 @@
 """Differences name the field, and a subset asks only for what it says."""
 
-import pytest
-
 from addon_operator.testing import differences
 from tests.support import rows
 
@@ -42,7 +40,7 @@ def test_a_subset_asks_with_null_for_a_field_that_is_not_there() -> None:
     assert paths({"a": {"x": None}}, {"a": {}}) == ["a.x"]
 
 
-@pytest.mark.parametrize("empty", [[], {}])
+@rows.each("empty", [[], {}])
 def test_a_subset_asks_with_an_empty_list_or_mapping_for_an_empty_one(empty: object) -> None:
     full = [{"name": "a"}] if empty == [] else {"a": 1}
 
@@ -149,7 +147,7 @@ def test_lists_without_names_are_compared_by_place_and_length() -> None:
     assert paths({"a": [1, 2]}, {"a": [1, 3, 4]}, subset=True) == ["a[1]", "a[2]"]
 
 
-@pytest.mark.parametrize(("one", "other"), [(True, 1), (0, False), ("1", 1), (None, "")])
+@rows.each(("one", "other"), [(True, 1), (0, False), ("1", 1), (None, "")])
 def test_what_only_looks_alike_differs(one: object, other: object) -> None:
     assert paths({"a": one}, {"a": other}) == ["a"]
 

@@ -65,7 +65,7 @@ def test_global_values_win_over_those_of_a_chart_within_of_the_same_kind(
     assert values["db"]["global"] == {"key": own, "own": 1}, "what was given is not changed"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("own", "above"), [("text", {"a": 1}), ({"a": 1}, "text")], ids=["of the chart within", "of the chart"]
 )
 def test_global_values_that_are_no_mapping_are_not_passed_on(own: object, above: object) -> None:
@@ -173,7 +173,7 @@ def test_values_are_imported_from_charts_within(wanted: object, made: dict[str, 
     assert found == made
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("own", "port"),
     [({"db": {"exports": {"data": {"port": 2}}}}, 2), ({"db": "text"}, 1), ({"port": 3}, 3)],
     ids=["set for the chart within", "no values for it", "set for itself"],
@@ -194,7 +194,7 @@ def chain(levels: int, *dependencies: dict[str, Any]) -> coalescing.Chart:
 TWICE = ({"name": "db", "alias": "one"}, {"name": "db", "alias": "two"})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("large", "said"),
     [
         (chain(24, *TWICE), "more than 1000 charts within the chart; remove some"),

@@ -38,7 +38,7 @@ def test_a_section_that_is_missing_is_made() -> None:
     assert patched({}, None, '{"op":"add", "path":"/global/a", "value":"yes"}') == {"global": "a: 'yes'\n"}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "patch",
     ['[{"op":"remove","path":"/someModule"}]', '[{"op":"replace","path":"/someModule","value":{}}]'],
     ids=["removed", "replaced by nothing"],
@@ -59,7 +59,7 @@ def test_the_data_that_was_given_is_not_changed() -> None:
     assert data == DATA
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("owner", "path"),
     [(SOME, "/global/a"), (None, "/someModule/a"), (None, "/someModuleEnabled"), (SOME, "")],
 )

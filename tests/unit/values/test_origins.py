@@ -1,7 +1,5 @@
 """Which source set a value."""
 
-import pytest
-
 from addon_operator.kernel import json_types
 from addon_operator.values import origins
 from tests.support import rows
@@ -30,7 +28,7 @@ def test_the_highest_source_that_has_the_place_is_its_origin(
     assert origins.origin(path, LAYERS) == source
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "source"),
     [(("a", "missing"), "high"), (("only", "x"), "low"), (("missing", "x"), "high"), ((), "high")],
 )
@@ -44,7 +42,7 @@ def test_where_no_source_says_anything_nobody_is_blamed() -> None:
     assert origins.nearest_origin(("a",), [origins.Layer("empty", {})]) == ""
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("value", "places"),
     [
         ({"a": {"b": 1, "c": [{}]}, "d": {}}, [("a", "b"), ("a", "c"), ("d",)]),

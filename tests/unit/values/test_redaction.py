@@ -39,7 +39,7 @@ def test_nothing_is_sensitive_in_a_document_that_hides_nothing() -> None:
 SECRET = 'it\'s "quoted"\nand has\ttwo lines ü'
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "written",
     [
         SECRET,

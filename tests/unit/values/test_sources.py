@@ -28,7 +28,7 @@ def test_a_section_may_end_as_a_switch_does_and_have_a_name_of_one_letter() -> N
     assert (file.sections, file.enabled) == ({"selfEnabled": {"a": 1}, "a": {"b": 2}}, {})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "switches"),
     [
         ("someModuleEnabled: true\n", {"someModuleEnabled": True}),
@@ -90,7 +90,7 @@ def test_a_modules_file_has_its_own_section_and_switch() -> None:
     assert (file.sections, file.enabled) == ({"someModule": {"a": 1}}, {"someModuleEnabled": True})
 
 
-@pytest.mark.parametrize("key", ["global", "otherModule", "otherModuleEnabled", "some-module"])
+@rows.each("key", ["global", "otherModule", "otherModuleEnabled", "some-module"])
 def test_a_modules_file_with_another_key_names_file_and_key(key: str) -> None:
     with pytest.raises(sources.ValuesFileError) as caught:
         sources.parse_module_values(
@@ -121,7 +121,7 @@ def test_values_of_a_chart_are_one_mistake_though_one_key_is_like_the_name_of_th
     assert "somModule" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "own", ["someModule: {a: 1}", "someModuleEnabled: true", "someModul: {}", "someModulEnabled: true"]
 )
 def test_with_a_key_of_the_modules_each_other_key_is_a_mistake_of_its_own(own: str) -> None:
@@ -171,7 +171,7 @@ def test_the_alias_agrees_with_a_switch_that_says_the_same() -> None:
     assert config.enabled == {"someModuleEnabled": False}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("mode", "expected"),
     [
         ("", {}),
@@ -224,7 +224,7 @@ def test_all_violations_of_a_config_map_are_reported_at_once() -> None:
     assert str(caught.value).startswith("ConfigMap ns/values is invalid: key 'global', line 2")
 
 
-@pytest.mark.parametrize("flag", ["someModuleEnabled", "someModuleMaintenance"])
+@rows.each("flag", ["someModuleEnabled", "someModuleMaintenance"])
 def test_a_switch_below_the_key_of_its_module_is_a_warning(flag: str) -> None:
     read = config_map_reader.ConfigMapReader(KNOWN, "ConfigMap a/b").read
     config = read({"someModule": f"a: 1\n{flag}: 'false'", "someModuleEnabled": "true"}).usable()
@@ -236,7 +236,7 @@ def test_a_switch_below_the_key_of_its_module_is_a_warning(flag: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("flag", "place"),
     [("someModuleEnabled", "beside 'someModule'"), ("someModuleMaintenance", "in the values ConfigMap")],
 )
@@ -325,7 +325,7 @@ def test_of_a_long_text_that_is_no_switch_the_beginning_is_quoted() -> None:
     assert said.endswith(f", not {'x' * 100!r}")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("data", "violation"),
     [
         (

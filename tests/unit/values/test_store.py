@@ -107,7 +107,7 @@ def test_values_are_given_out_as_json_too() -> None:
     assert values.values_json(SOME) == b'{"global":{"b":1,"a":2},"someModule":{"c":1}}'
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "read",
     [
         lambda values: values.values(SOME),
@@ -187,7 +187,7 @@ def test_a_module_is_disabled_by_default() -> None:
     assert (flag.enabled, flag.reason) == (False, "disabled by default: no source sets someModuleEnabled")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("common", "own", "hook", "config", "enabled", "reason"),
     [
         ("true", None, None, None, True, "enabled by someModuleEnabled in modules/values.yaml"),
@@ -502,7 +502,7 @@ def test_a_list_of_enabled_modules_that_a_source_has_wins() -> None:
     assert values.values(SOME, [SOME])["global"] == {"enabledModules": ["b"]}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("crd_names", "listed"),
     [(False, ["some-module", "other"]), (True, ["some-module-crd", "some-module", "other"])],
 )

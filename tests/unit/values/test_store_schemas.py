@@ -12,6 +12,7 @@ from addon_operator.kernel import names
 from addon_operator.values import checks, config_map_reader, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations, schemas
+from tests.support import rows
 
 SOME = names.ModuleName("some-module")
 
@@ -97,7 +98,7 @@ def test_hooks_patch_what_defaults_made() -> None:
     assert section(values) == {"internal": {"counter": 0, "ca": "x"}, "replicas": 2}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "history",
     [
         [[add("internal/box", {})], [{"op": "replace", "path": "/someModule/internal/box/size", "value": 5}]],
@@ -382,7 +383,7 @@ def growing(files: str = "someModuleEnabled: true", *, values_only: bool = False
     return store.ValuesStore([store.ModuleValues(SOME, common, schemas=loaded)], [common])
 
 
-@pytest.mark.parametrize("files", ["", "someModule: {min: 9}", "someModule: {other: 1}"])
+@rows.each("files", ["", "someModule: {min: 9}", "someModule: {other: 1}"])
 def test_a_rule_about_a_change_takes_the_first_values_of_a_process(files: str) -> None:
     values = growing(files)
     assert (

@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.admission.certificates import certificate_rotation as rotation
 from addon_operator.admission.certificates import certificates
+from tests.support import rows
 
 NOW = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
@@ -30,12 +31,12 @@ def test_the_first_certificates_are_made_together() -> None:
     assert FIRST.bundle == FIRST.authority.certificate
 
 
-@pytest.mark.parametrize("days", [0, 10, 19.9])
+@rows.each("days", [0, 10, 19.9])
 def test_nothing_changes_before_it_is_due(days: float) -> None:
     assert advance(FIRST, NOW + days * DAY) is FIRST
 
 
-@pytest.mark.parametrize("days", [20, 29, 31, 150])
+@rows.each("days", [20, 29, 31, 150])
 def test_the_server_is_signed_anew_after_two_thirds_of_its_life(days: float) -> None:
     later = advance(FIRST, NOW + days * DAY)
     assert later.authority == FIRST.authority
@@ -92,7 +93,7 @@ def test_whoever_trusts_one_state_trusts_the_servers_of_its_neighbours() -> None
     assert state.authority != FIRST.authority
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "server",
     [
         pytest.param(certificates.KeyPair(b"", b""), id="no server"),
@@ -110,7 +111,7 @@ def test_a_damaged_server_is_signed_anew_by_the_same_authority(
     assert certificates.belong_together(repaired.server)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "authority",
     [
         pytest.param(certificates.KeyPair(b"rubbish", FIRST.authority.key), id="rubbish"),
@@ -125,7 +126,7 @@ def test_without_a_usable_authority_all_is_made_anew(authority: certificates.Key
     assert certificates.is_signed_by(made.server.certificate, made.authority.certificate)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "parts",
     [
         pytest.param({"former": b"rubbish"}, id="former"),

@@ -8,6 +8,7 @@ from cryptography import x509
 from cryptography.x509 import verification
 
 from addon_operator.admission.certificates import certificates
+from tests.support import rows
 
 NOW = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
 YEAR = dt.timedelta(days=365)
@@ -23,13 +24,13 @@ def verify(name: x509.GeneralName, server: certificates.KeyPair, at: dt.datetime
     verifier.verify(x509.load_pem_x509_certificate(server.certificate), [])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows.each("name", NAMES)
 def test_clients_trust_the_server_by_each_name(name: str) -> None:
     address = name[0].isdigit()
     verify(x509.IPAddress(ipaddress.ip_address(name)) if address else x509.DNSName(name), SERVER)
 
 
-@pytest.mark.parametrize("name", ["system.svc", "other.system.svc"])
+@rows.each("name", ["system.svc", "other.system.svc"])
 def test_nobody_trusts_the_server_by_another_name(name: str) -> None:
     with pytest.raises(verification.VerificationError):
         verify(x509.DNSName(name), SERVER)

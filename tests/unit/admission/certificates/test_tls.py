@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from addon_operator.admission.certificates import certificates, tls
+from tests.support import rows
 from tests.unit.admission import tls_clients
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -74,7 +75,7 @@ async def test_open_connections_outlive_a_new_certificate() -> None:
         assert await ask(streams) == b"HTTP/1.1 200 OK"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "pair",
     [
         pytest.param(
@@ -100,7 +101,7 @@ def speaking_only(version: ssl.TLSVersion) -> ssl.SSLContext:
     return context
 
 
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@rows.each("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_new_versions_of_tls_are_spoken(version: ssl.TLSVersion) -> None:
     async with tls_clients.running() as run, connected(run, speaking_only(version)) as streams:
         assert await ask(streams) == b"HTTP/1.1 200 OK"

@@ -9,6 +9,7 @@ from addon_operator.admission import reviews
 from addon_operator.admission.conversions import conversion_handler, converter
 from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
+from tests.support import rows
 
 CRD = "crontabs.example.com"
 OBJECT = {"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": {"name": "a"}}
@@ -62,7 +63,7 @@ async def test_an_object_that_nests_too_deep_to_be_written_is_named() -> None:
     assert response["result"]["message"].startswith("a nests too deep")
 
 
-@pytest.mark.parametrize("name", ["", "crontabs", "jobs.other.com", "../x.example.com", "x" * 300])
+@rows.each("name", ["", "crontabs", "jobs.other.com", "../x.example.com", "x" * 300])
 async def test_a_path_of_another_definition_is_refused(name: str) -> None:
     with pytest.raises(reviews.MalformedReviewError):
         await answer(("v1", "v2"), name=name)

@@ -14,6 +14,7 @@ from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import errors
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
+from tests.support import rows
 
 TEMPLATE = registration_specs.WebhookConfiguration(
     registration_specs.ConfigurationKind.VALIDATING, "x-hooks", (), namespace="ops"
@@ -135,7 +136,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("refused", REFUSALS.values(), ids=list(REFUSALS))
+@rows.each("refused", REFUSALS.values(), ids=list(REFUSALS))
 async def test_what_the_api_server_does_not_take_of_one_module_is_the_trouble_of_no_other(
     refused: errors.AddonOperatorError,
 ) -> None:

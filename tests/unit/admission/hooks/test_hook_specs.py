@@ -1,6 +1,5 @@
 """How webhooks of hooks are registered."""
 
-import pytest
 from cel_expr_python import cel
 
 from addon_operator.admission.hooks import hook_specs
@@ -46,7 +45,7 @@ def test_what_must_start_is_exempt_unless_it_is_named_or_passes_anyway(
     assert found == ([exempt] if exempt else [])
 
 
-@pytest.mark.parametrize("resource", ["*", "*/*", "*/status"])
+@rows.each("resource", ["*", "*/*", "*/status"])
 def test_a_webhook_for_everything_that_may_not_be_ignored_leaves_out_what_nodes_and_operators_live_by(
     resource: str,
 ) -> None:
@@ -57,7 +56,7 @@ def test_a_webhook_for_everything_that_may_not_be_ignored_leaves_out_what_nodes_
     assert all(word in exempting[1] for word in ("coordination.k8s.io", "authentication.k8s.io", "'nodes'"))
 
 
-@pytest.mark.parametrize(("resource", "policy"), [("nodes", "Fail"), ("*/*", "Ignore")])
+@rows.each(("resource", "policy"), [("nodes", "Fail"), ("*/*", "Ignore")])
 def test_a_webhook_that_names_nodes_or_may_be_ignored_is_asked_about_them(
     resource: str, policy: FailurePolicy
 ) -> None:
@@ -116,6 +115,6 @@ def test_what_is_registered_is_read_again_as_it_was_written() -> None:
     assert dict(hook_specs.inherited(live, ReviewType.MUTATING)) == {"a.b.c": registered}
 
 
-@pytest.mark.parametrize("text", ["", "[", "[]", '{"a": 1}', '{"a": {}}'])
+@rows.each("text", ["", "[", "[]", '{"a": 1}', '{"a": {}}'])
 def test_an_annotation_that_somebody_has_changed_names_nobody(text: str) -> None:
     assert hook_specs.owners_of({"metadata": {"annotations": {hook_specs.ANNOTATION: text}}}) == {}

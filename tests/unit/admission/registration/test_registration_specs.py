@@ -88,7 +88,7 @@ def test_a_validating_webhook_has_no_second_call() -> None:
     assert webhook["matchConditions"] == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("base", "called"),
     [
         ("https://host", "https://host/mutate-pods"),

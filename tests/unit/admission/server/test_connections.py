@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from addon_operator.admission.server import connections, site
+from tests.support import rows
 from tests.unit.admission import tls_clients
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -118,7 +119,7 @@ async def test_who_is_being_answered_never_goes_and_one_too_many_is_turned_away(
         assert [answer[:15] for answer in await asyncio.gather(*asked)] == [b"HTTP/1.1 200 OK"] * 2
 
 
-@pytest.mark.parametrize("cuts_answers", [False, True], ids=["of no use so far", "of use before"])
+@rows.each("cuts_answers", [False, True], ids=["of no use so far", "of use before"])
 async def test_who_has_all_connections_gives_one_up_to_somebody_else(cuts_answers: bool) -> None:
     async with serving(connections=3, cuts_answers=cuts_answers) as site:
         greedy = [await site.connect() for _ in range(3)]

@@ -14,7 +14,7 @@ import pytest
 from addon_operator.admission import review_budget, review_shapes, reviews
 from addon_operator.admission.server import site
 from addon_operator.app import admission_webhooks
-from tests.support import clocks, review_handlers
+from tests.support import clocks, review_handlers, rows
 from tests.unit.admission import tls_clients
 
 PATH = tls_clients.PATH
@@ -90,7 +90,7 @@ async def in_chunks(size: int) -> AsyncIterator[bytes]:
     yield b" "
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("announced", "limit"),
     [pytest.param(True, 20 << 20, id="announced"), pytest.param(False, 1 << 20, id="in chunks")],
 )
@@ -135,7 +135,7 @@ async def test_an_error_of_ours_refuses_no_pod() -> None:
     assert isinstance(run.watcher.failures[0], KeyError)
 
 
-@pytest.mark.parametrize("query", ["?timeout=300ms", "?timeout=0.1s"])
+@rows.each("query", ["?timeout=300ms", "?timeout=0.1s"])
 async def test_the_handler_gets_no_more_time_than_the_api_server_gives(query: str) -> None:
     async with tls_clients.running({PATH: site.Route(review_handlers.Calling(never), timeout=3600)}) as run:
         async with asyncio.timeout(60):

@@ -1,7 +1,5 @@
 """Rendered objects against schemas as an API server has them."""
 
-import pytest
-
 from addon_operator.commands.checks import object_checks
 from addon_operator.devcluster import api_schemas
 from addon_operator.documents import manifest_diff
@@ -97,7 +95,7 @@ def test_what_the_api_server_would_refuse_is_told_by_field(
     assert problems(thing(spec).replace("Thing", "Other")) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("metadata", "said"),
     [
         ("{name: a.b-1, labels: {x.io/a: b, c: ''}}", ""),
@@ -121,7 +119,7 @@ def test_roles_and_kinds_of_others_may_have_names_with_other_characters() -> Non
         assert problems(body, checks) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "mistake", "said"),
     [
         ("- a", WRONG, "a document that is not an object"),

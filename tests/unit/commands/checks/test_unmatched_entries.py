@@ -1,11 +1,10 @@
 """Entries of module.yaml that name what the chart does not render."""
 
-import pytest
-
 from addon_operator.commands.checks import unmatched_entries
 from addon_operator.modules import module_config
 from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config
+from tests.support import rows
 
 MANIFEST = """
 apiVersion: apps/v1
@@ -28,7 +27,7 @@ def found(key: str, entry: dict[str, object]) -> list[str]:
     return list(unmatched_entries.find(config, MANIFEST))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("key", "entry", "said"),
     [
         ("health.ignore", {"kind": "Deploymnet"}, "there is no kind Deploymnet, name *"),
@@ -70,7 +69,7 @@ def test_a_path_of_no_field_is_told_with_the_resources_that_lack_it() -> None:
     assert what == "Deployment web has no field /spec/replica in the manifest"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("key", "entry"),
     [
         ("health.ignore", {"kind": "Deployment", "name": "w*"}),

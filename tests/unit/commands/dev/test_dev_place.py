@@ -11,6 +11,7 @@ from addon_operator.cli import main
 from addon_operator.commands.dev import dev_place
 from addon_operator.commands.outside import dev_operators
 from addon_operator.kernel import errors
+from tests.support import rows
 
 HOME = {
     "apiVersion": "v1",
@@ -100,7 +101,7 @@ def test_a_context_that_is_not_there_is_refused(tmp_path: pathlib.Path, kubeconf
         dev_place.named_cluster("try", "mine", str(tmp_path / "none"), tmp_path, {})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("arguments", "said"),
     [
         (["--context", "try"], "--context needs --namespace"),

@@ -7,7 +7,7 @@ import pytest
 from addon_operator.commands.outside import leader, place
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import pod_exec
-from tests.support import api_server
+from tests.support import api_server, rows
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
 USUAL = "addon-operator-leader-election"
@@ -33,7 +33,7 @@ async def found(server: api_server.ApiServer, *, is_named: bool = False) -> pod_
         return await leader.find(kube, where)
 
 
-@pytest.mark.parametrize("holder", ["ao-0_0a1b2c3d", "ao-0_0a-1-2", "ao-0.10-0-0-1.addons.pod", "ao-0"])
+@rows.each("holder", ["ao-0_0a1b2c3d", "ao-0_0a-1-2", "ao-0.10-0-0-1.addons.pod", "ao-0"])
 async def test_the_lease_names_the_pod(holder: str) -> None:
     server = api_server.ApiServer()
     server.on("GET", f"{LEASES}/{USUAL}", lease(holder))
@@ -48,7 +48,7 @@ async def test_an_operator_with_a_configmap_of_another_name_has_a_lease_of_its_o
     assert (await found(server)).pod == "ao-0"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("leases", "said"),
     [
         ([], "no operator is found in namespace addons of the fake server: there is no Lease "),
@@ -69,7 +69,7 @@ async def test_only_a_lease_that_is_named_is_looked_for() -> None:
     assert server.requests == [f"GET {LEASES}/{USUAL}"]
 
 
-@pytest.mark.parametrize("spec", [{}, {"holderIdentity": ""}, {"holderIdentity": None}])
+@rows.each("spec", [{}, {"holderIdentity": ""}, {"holderIdentity": None}])
 async def test_nobody_may_lead_just_now(spec: dict[str, object]) -> None:
     server = api_server.ApiServer()
     server.on("GET", f"{LEASES}/{USUAL}", {"metadata": {"name": USUAL}, "spec": spec})
@@ -107,7 +107,7 @@ async def test_an_operator_on_this_machine_is_to_be_asked_at_its_socket() -> Non
         await found(server)
 
 
-@pytest.mark.parametrize("may_list", [True, False])
+@rows.each("may_list", [True, False])
 async def test_where_operators_work_is_said_to_who_may_see_it(may_list: bool) -> None:
     server = api_server.ApiServer()
     there = [{"metadata": {"name": name, "namespace": where}} for name, where in LEASES_ELSEWHERE]

@@ -5,7 +5,6 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from typing_extensions import override
 
 from addon_operator.commands.plan import dry_run
@@ -15,7 +14,7 @@ from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.modules import model
-from tests.support import kinds
+from tests.support import kinds, rows
 
 MODULE = model.Module(names.ModuleName("web"), 1, pathlib.Path("modules/010-web"))
 PATH = "/api/v1/namespaces/addons/configmaps"
@@ -89,14 +88,14 @@ async def test_only_what_is_new_or_changes_is_tried() -> None:
     assert cluster.asked[1][2]["data"] == {"a": "x", "c": None}, "what leaves the chart goes away"
 
 
-@pytest.mark.parametrize("status", [400, 422])
+@rows.each("status", [400, 422])
 async def test_a_refusal_names_the_file_of_the_module(status: int) -> None:
     found = await ask(Cluster(status), config_map("web"))
     assert found.refused.startswith("modules/010-web/templates/web.yaml: the API server did not create ")
     assert found.notes == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("status", "message", "is_noted"),
     [
         (403, "no", True),

@@ -4,14 +4,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from typing_extensions import override
 
 from addon_operator.commands.plan import merge_check
 from addon_operator.helm import release_types
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
-from tests.support import kinds
+from tests.support import kinds, rows
 from tests.unit.helm import recorded_upgrades
 
 SERVICE = recorded_upgrades.CASES["service-port-number", 3]
@@ -60,7 +59,7 @@ async def refused(cluster: Cluster, major: int = 3) -> str:
     return await check.refused("addons", preview)
 
 
-@pytest.mark.parametrize(("major", "asked"), [(3, client.PatchType.JSON), (4, client.PatchType.APPLY)])
+@rows.each(("major", "asked"), [(3, client.PatchType.JSON), (4, client.PatchType.APPLY)])
 async def test_what_helm_could_not_merge_is_told_with_the_command_also_of_what_the_chart_leaves_as_it_is(
     major: int, asked: client.PatchType
 ) -> None:

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from addon_operator.commands.plan import plan_causes
 from addon_operator.modules import release
+from tests.support import rows
 
 BOTH = (release.CHART_CHANGED, release.VALUES_CHANGED)
 OLD = {"global": {"a": 1}, "web": {"color": "green", "size": 1, "list": [1]}}
@@ -16,14 +15,14 @@ def given(values: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) 
     return plan_causes.Given(values, defaults or {})
 
 
-@pytest.mark.parametrize("reason", BOTH)
+@rows.each("reason", BOTH)
 def test_keys_of_values_are_named_and_never_what_they_hold(reason: str) -> None:
     now = {"global": {"a": True}, "web": {"color": "red", "list": [2], "more": {"x": "secret"}}}
     said = plan_causes.named(reason, given(OLD), given(now))
     assert said == "values changed: global.a, web.color, web.list and 2 more"
 
 
-@pytest.mark.parametrize("reason", BOTH)
+@rows.each("reason", BOTH)
 def test_a_changed_default_of_the_chart_is_called_so(reason: str) -> None:
     before, now = given(OLD, {"replicas": 1, "image": {"tag": "1"}}), given(OLD, {"image": {"tag": "2"}})
     said = plan_causes.named(reason, before, now)
@@ -35,7 +34,7 @@ def test_what_remains_is_said_if_no_value_changed() -> None:
     assert (chart, other) == ("templates or other files of the chart changed", "Helm or the cluster changed")
 
 
-@pytest.mark.parametrize("reason", [*BOTH, "absent in the cluster: ConfigMap web"])
+@rows.each("reason", [*BOTH, "absent in the cluster: ConfigMap web"])
 def test_nothing_is_said_that_the_record_does_not_tell(reason: str) -> None:
     assert plan_causes.named(reason, given({}), given(OLD)) == reason
 

@@ -24,7 +24,7 @@ def made(*, enabled: tuple[str, ...] = (), deletes: tuple[str, ...] = ()) -> pla
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("found", "planned", "maintenance", "step"),
     [
         pytest.param(
@@ -90,7 +90,7 @@ def test_a_purge_is_a_change() -> None:
     assert not plan_report.PlanReport("addons", (), ()).is_change
 
 
-@pytest.mark.parametrize(("ours", "words"), [(True, "addon-operator made it"), (False, "HELM_PURGE is all")])
+@rows.each(("ours", "words"), [(True, "addon-operator made it"), (False, "HELM_PURGE is all")])
 def test_a_purge_has_a_reason(ours: bool, words: str) -> None:
     observed = plan.Observed([], {}, {"gone": ours}, removals=plan.RemovalPolicy(plan.PurgePolicy.ALL))
     (purge,) = plan_report.purges(observed, plan.plan_converge(observed))

@@ -3,11 +3,10 @@
 import datetime as dt
 import pathlib
 
-import pytest
-
 from addon_operator.commands.plan import plan_report, plan_windows
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config, windows
+from tests.support import rows
 
 WEB, DB, BASE = ModuleName("web"), ModuleName("db"), ModuleName("base")
 NOW = dt.datetime(2026, 11, 24, 3, tzinfo=dt.UTC)
@@ -43,7 +42,7 @@ def test_an_upgrade_outside_of_its_window_waits() -> None:
     assert made.revision == 1
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("planned", "name"),
     [(seen(None), DB), (seen(), BASE), (seen(moment=NOW.replace(hour=12)), DB)],
     ids=["no windows", "an own list that is empty", "an open window"],

@@ -48,7 +48,7 @@ def test_a_byte_order_mark_and_empty_documents_do_not_matter() -> None:
     assert titles("\ufeff---\n---\nkind: Pod\n---\n") == ["Pod"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "message"),
     [
         ("a: 1", "document 1: kind: is required"),
@@ -111,7 +111,7 @@ def test_a_pod_is_taken_as_it_is() -> None:
     assert source.in_namespace("n")["metadata"] == {"name": "a", "namespace": "n"}
 
 
-@pytest.mark.parametrize("template", ["{}", "{spec: {image: x}}", "[]"])
+@rows.each("template", ["{}", "{spec: {image: x}}", "[]"])
 def test_what_other_projects_call_a_template_is_not_a_pod(template: str) -> None:
     assert pods(f"kind: Other\nspec: {{template: {template}}}\n") == []
 
@@ -133,7 +133,7 @@ NUMBER_MESSAGE = (
 )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "message"),
     [
         (NUMBER, NUMBER_MESSAGE),
@@ -182,7 +182,7 @@ def test_objects_without_a_namespace_are_where_the_pod_is() -> None:
     assert list(found.master_services) == ["kubernetes"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "message"),
     [
         ("{kind: Secret, metadata: {name: s}, data: {a: '!'}}", "data.a: is not base64"),
@@ -216,7 +216,7 @@ def preset(spec: str, head: str = "apiVersion: settings.k8s.io/v1alpha1", name: 
 GOOD = "{selector: {matchLabels: {a: b}}, env: [{name: A, value: 1}]}"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "note"),
     [
         (preset("{selector: {}}"), "PodPreset p is invalid and ignored: spec.selector: must not be empty"),
@@ -263,7 +263,7 @@ def test_the_pod_of_a_stateful_set_has_the_volumes_of_its_claim_templates() -> N
     ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("wrong", "message"),
     [
         ("{}", "spec.volumeClaimTemplates: must be a list"),

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from addon_operator.devcluster import errors, locations, locks
 from addon_operator.devcluster.binaries import archives, assets, binaries, components, gobuild
+from tests.support import rows
 from tests.unit.devcluster import fakes
 
 
@@ -242,6 +243,6 @@ def test_every_component_is_found_by_its_name() -> None:
     assert found == [binaries.Wanted(component) for component in components.ALL]
 
 
-@pytest.mark.parametrize("name", ["helm", "kubectl"])
+@rows.each("name", ["helm", "kubectl"])
 def test_one_program_of_a_component_is_found_by_its_name(name: str) -> None:
     assert binaries.wanted(name) == binaries.Wanted(components.CONTROL_PLANE, (name,))

@@ -6,13 +6,14 @@ import pytest
 
 from addon_operator.devcluster import locations
 from addon_operator.devcluster.binaries import components
+from tests.support import rows
 
 
 def pin_of(component: components.Component) -> components.Pin:
     return components.read_pins(locations.locate({}).pins / component.name, component.module)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("minor", "folder"), [("1.37", "control-plane"), ("1.36", "kubernetes-1.36"), ("1.35", "kubernetes-1.35")]
 )
 def test_each_version_of_kubernetes_has_its_own_pins(minor: str, folder: str) -> None:
@@ -37,7 +38,7 @@ def test_helm_templates_for_the_kubernetes_version_of_its_client() -> None:
     assert stamps["helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor"] == minor
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("component", "binary", "release"),
     [
         pytest.param(
@@ -85,9 +86,7 @@ def test_what_go_calls_a_binary_is_known() -> None:
     assert all(name == built for name, built in built_as.items())
 
 
-@pytest.mark.parametrize(
-    ("machine", "expected"), [("x86_64", "amd64"), ("aarch64", "arm64"), ("s390x", "s390x")]
-)
+@rows.each(("machine", "expected"), [("x86_64", "amd64"), ("aarch64", "arm64"), ("s390x", "s390x")])
 def test_processors_have_the_names_that_go_gives_them(machine: str, expected: str) -> None:
     assert components.architecture(machine) == expected
 

@@ -6,6 +6,7 @@ import pytest
 
 from addon_operator.devcluster import errors, locations
 from addon_operator.devcluster.binaries import components
+from tests.support import rows
 from tests.unit.devcluster import fakes
 
 
@@ -64,7 +65,7 @@ def test_a_file_without_the_pin_is_reported(tmp_path: pathlib.Path, go_mod: str)
         components.read_pins(fakes.write_pins(tmp_path, go_mod), fakes.MODULE)
 
 
-@pytest.mark.parametrize("component", components.ALL, ids=lambda component: component.name)
+@rows.each("component", components.ALL, ids=lambda component: component.name)
 def test_our_own_pins_are_complete(component: components.Component) -> None:
     pin = components.read_pins(locations.locate({}).pins / component.name, component.module)
     go_mod = (pin.folder / "go.mod").read_text()
@@ -73,7 +74,7 @@ def test_our_own_pins_are_complete(component: components.Component) -> None:
     assert sorted(path.name for path in pin.folder.iterdir()) == ["go.mod", "go.sum"]
 
 
-@pytest.mark.parametrize("minor", components.VERSIONS)
+@rows.each("minor", components.VERSIONS)
 def test_all_libraries_of_kubernetes_are_pinned_to_its_version(minor: str) -> None:
     component = components.kubernetes(minor)
     pin = components.read_pins(locations.locate({}).pins / component.name, component.module)

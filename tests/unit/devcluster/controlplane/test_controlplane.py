@@ -20,7 +20,7 @@ def arguments(name: str) -> dict[str, str]:
     return {key: value for key, _, value in (argument.partition("=") for argument in rest)}
 
 
-@pytest.mark.parametrize("name", ["a", "default", "my-cluster-2", "x" * 63])
+@rows.each("name", ["a", "default", "my-cluster-2", "x" * 63])
 def test_names_of_clusters_are_labels(name: str) -> None:
     assert layout.parse_name(name) == name
 
@@ -37,19 +37,19 @@ def test_a_scheduler_and_kwok_run_only_with_nodes() -> None:
     assert (*without, "kube-scheduler", "kwok") == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows.each("name", NAMES)
 def test_each_component_is_started_from_its_binary(name: str) -> None:
     assert controlplane.command(name, WHERE, PORTS, BINARIES)[0] == f"/cache/{name}"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows.each("name", NAMES)
 def test_nothing_of_a_cluster_is_outside_its_directory(name: str) -> None:
     paths = [value for value in arguments(name).values() if value.startswith("/")]
     assert paths
     assert all(value.startswith("/state/one/") for value in paths)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows.each("name", NAMES)
 def test_nothing_listens_beyond_loopback(name: str) -> None:
     given = arguments(name)
     urls = [value for key, value in given.items() if key.startswith("--listen-")]
@@ -74,6 +74,6 @@ def test_the_api_server_uses_its_etcd_and_rbac() -> None:
     assert PORTS.url == "https://127.0.0.1:1001"
 
 
-@pytest.mark.parametrize("name", sorted(controlplane.USERS))
+@rows.each("name", sorted(controlplane.USERS))
 def test_each_other_component_has_its_own_kubeconfig(name: str) -> None:
     assert arguments(name)["--kubeconfig"] == f"/state/one/kubeconfigs/{name}"

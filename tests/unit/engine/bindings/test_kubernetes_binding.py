@@ -1,7 +1,5 @@
 """What is asked of the API server for a binding."""
 
-import pytest
-
 from addon_operator.engine.bindings import kubernetes_binding
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kube.informers import object_selections, projections
@@ -48,7 +46,7 @@ def test_bindings_that_differ_in_other_things_share_a_watch() -> None:
     assert kubernetes_binding.selection_of(first) == kubernetes_binding.selection_of(second)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("more", "expected"),
     [
         ({}, projections.FullObject()),

@@ -2,11 +2,9 @@
 
 import datetime as dt
 
-import pytest
-
 from addon_operator.engine.bindings import schedules
 from addon_operator.hook_contract import crontab
-from tests.support import clocks, engine
+from tests.support import clocks, engine, rows
 
 # In Berlin the clocks go from 2:00 to 3:00 on 31 March and from 3:00 back to 2:00 on 27 October 2024.
 SPRING = dt.datetime(2024, 3, 30, 12, 0, tzinfo=dt.UTC)
@@ -35,7 +33,7 @@ class Ticks:
         return found
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "moments", "ticking"),
     [
         ("* * * * *", [59.9, 60, 60, 119.9, 120], [60, 120]),
@@ -87,7 +85,7 @@ def test_a_clock_that_is_set_back_makes_nothing_tick_twice() -> None:
     assert [ticks.at(moment) for moment in (10, 5, 10, 20)] == [["a"], [], [], ["a"]]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "noon", "expected"),
     [
         ("0 4 * * *", SPRING, ["31 02:00", "01 02:00"]),
@@ -106,7 +104,7 @@ def test_a_daily_tick_keeps_to_the_clock_on_the_wall(
     assert [f"{moment:%d %H:%M}" for moment in found] == expected
 
 
-@pytest.mark.parametrize("noon", [SPRING, AUTUMN], ids=["spring", "autumn"])
+@rows.each("noon", [SPRING, AUTUMN], ids=["spring", "autumn"])
 def test_an_hourly_tick_comes_every_hour_when_the_clocks_change(noon: dt.datetime) -> None:
     ticks = Ticks(noon)
     ticks.add("it", "0 * * * *", "Europe/Berlin")

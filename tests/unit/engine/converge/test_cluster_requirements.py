@@ -10,6 +10,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.discovery import api_resources, discovery, presence
 from addon_operator.loading import crd_sources
 from addon_operator.modules import model, module_config, requirements
+from tests.support import rows
 
 _CRD = """\
 apiVersion: apiextensions.k8s.io/v1
@@ -80,7 +81,7 @@ def made(
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("modules", "asked"),
     [
         pytest.param([module()], [], id="nothing required"),

@@ -92,7 +92,7 @@ class Runner(module_run.ModuleRunner):
         """Nothing answers the API server."""
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("error", "shown"),
     [
         (errors.ModuleError(WEB, "its enabled script failed"), "its enabled script failed"),

@@ -2,19 +2,18 @@
 
 import pathlib
 
-import pytest
-
 from addon_operator.engine.converge import module_discovery
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.values import sources
+from tests.support import rows
 
 WRONG = model.Module(ModuleName("web"), 1, pathlib.Path("web"), problem="values.yaml, line 2: it is wrong")
 OFF = sources.Flag(False, "disabled by webEnabled in modules/values.yaml")
 NOBODY = sources.Flag(False, "disabled by default: no source sets webEnabled", is_default=True)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("flag", "is_there", "enabled"),
     [
         (sources.Flag(True, "enabled by webEnabled in values.yaml"), False, True),

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from typing_extensions import override
 
 from addon_operator.engine.drift import health_causes, watched_resources
@@ -11,6 +10,7 @@ from addon_operator.kube import api_errors
 from addon_operator.kube.client import client, connection
 from addon_operator.kube.discovery import api_resources
 from addon_operator.kube.informers import object_changes
+from tests.support import rows
 from tests.unit.engine import watching
 
 POD = api_resources.Resource("v1", "Pod", "pods", True, watching.ALL)
@@ -59,7 +59,7 @@ async def cause(
     return (await health_causes.HealthCauses(kube).cause(watched, since)).text
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("selector", "asked"),
     [
         ({"matchLabels": {"app": "web", "a": "b"}}, "app=web,a=b"),
@@ -109,7 +109,7 @@ async def test_without_an_answer_nothing_is_told() -> None:
     assert await cause(kube) == ""
 
 
-@pytest.mark.parametrize("selector", ["text", ["a"], {"matchLabels": "x"}, {"matchExpressions": [5]}])
+@rows.each("selector", ["text", ["a"], {"matchLabels": "x"}, {"matchExpressions": [5]}])
 async def test_a_selector_of_a_kind_that_is_only_called_the_same_is_not_read(selector: object) -> None:
     strange = api_resources.Resource("shop.io/v1", "Deployment", "deployments", True, watching.ALL)
     assert await cause(Kube({"spec": {"selector": selector}}), strange) == ""

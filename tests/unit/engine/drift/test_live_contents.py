@@ -10,6 +10,7 @@ from addon_operator.engine.drift import kind_watch, live_contents, watched_resou
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.modules.drift import field_drift
+from tests.support import rows
 from tests.unit.engine import watching
 
 
@@ -49,7 +50,7 @@ class Resources(watched_resources.WatchedResources):
         return kind_watch.KindScope(watched.resource, watched.key.namespace)
 
 
-@pytest.mark.parametrize("count", [3, 30], ids=["single", "as a list"])
+@rows.each("count", [3, 30], ids=["single", "as a list"])
 async def test_an_object_that_cannot_be_read_keeps_no_other_from_being_compared(count: int) -> None:
     wanted = {
         watched_resources.Watched(watching.CONFIG_MAP, kind_watch.ObjectKey("a", f"c{number}"))

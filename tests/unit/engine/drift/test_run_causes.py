@@ -11,7 +11,7 @@ from addon_operator.engine.drift import run_causes
 from addon_operator.kernel import errors
 from addon_operator.kube.informers import object_changes, projections
 from addon_operator.modules.failure_causes import Cause, CauseKind
-from tests.support import clocks
+from tests.support import clocks, rows
 from tests.unit.engine import fakes, watching
 
 WEB = watching.WEB
@@ -158,7 +158,7 @@ async def test_an_error_that_names_nothing_is_waited_for_by_time_alone(bench: Be
     assert (bench.cluster.open, bench.told) == ([], [])
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("cause", "kind"),
     [
         (Cause(CauseKind.NAMESPACE, "x"), "Namespace"),

@@ -29,7 +29,7 @@ from addon_operator.kernel.json_types import JsonObject
 from addon_operator.loading import hook_files
 from addon_operator.modules import model
 from addon_operator.process.children import children
-from tests.support import programs
+from tests.support import programs, rows
 
 MODULE = names.ModuleName("some-module")
 Records = list[MutableMapping[str, Any]]
@@ -582,7 +582,7 @@ async def test_an_enabled_script_that_cannot_be_started_is_an_error_of_its_modul
         await runner.enabled(hook("", head="#!/no/such"), MODULE, made({}))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("exit_code", "module", "text"),
     [
         (3, MODULE, "hook a.sh failed with exit code 3; 'addon-operator module describe some-module' shows "),

@@ -3,13 +3,11 @@
 import datetime as dt
 import pathlib
 
-import pytest
-
 from addon_operator.engine import events, intents, module_states, state
 from addon_operator.engine.modules import module_windows
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config, windows
-from tests.support import clocks, timers
+from tests.support import clocks, rows, timers
 from tests.unit.engine import fakes
 
 WEB, DB, LEFT = ModuleName("web"), ModuleName("db"), ModuleName("left")
@@ -60,7 +58,7 @@ class Bench:
         return [each.module for each in self.inbox.put_in if isinstance(each, intents.RunWanted)]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("default", "own", "opens"),
     [
         (NIGHTS, NOON, 12.0),

@@ -17,7 +17,7 @@ from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.values import checks, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations, schemas
-from tests.support import api_server
+from tests.support import api_server, rows
 from tests.unit.engine import fakes
 
 WEB, DB = ModuleName("web"), ModuleName("db")
@@ -200,7 +200,7 @@ async def test_an_older_version_that_comes_late_is_skipped() -> None:
     assert bench.values.config_values(WEB)["web"] == {"a": 3}
 
 
-@pytest.mark.parametrize("seen_by", ["watch", "look"])
+@rows.each("seen_by", ["watch", "look"])
 async def test_a_config_map_that_is_deleted_empties_nothing_and_is_told_until_it_is_back(
     seen_by: str,
 ) -> None:
@@ -460,7 +460,7 @@ WRONG_OWN = "web: {a: 1, size: 10}"
 WRONG_FILES = "{webEnabled: true, web: {a: 1, size: 10}}"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("files", "data"),
     [
         (WRONG_FILES, None),
@@ -487,7 +487,7 @@ async def test_what_ends_a_start_is_told_of_files_and_config_map_together() -> N
     assert "web.size: must be at most 9" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("own", "data"),
     [(WRONG_OWN, None), (WRONG_OWN, {"web": "password: long-enough"}), ("", None)],
     ids=["alone", "beside a right ConfigMap", "a key that nothing sets"],
@@ -514,7 +514,7 @@ async def test_a_wrong_config_map_is_waited_for_beside_a_module_with_wrong_files
     assert "web.size" not in text
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("files", "data"),
     [
         ("webEnabled: true", {"web": "size: 1"}),

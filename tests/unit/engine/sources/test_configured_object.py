@@ -10,6 +10,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.values import checks, config_map_reader, sources, store
 from addon_operator.values.schema import schemas
+from tests.support import rows
 
 WEB = ModuleName("web")
 WEB_KEY = names.values_key(WEB)
@@ -59,7 +60,7 @@ def test_a_secret_that_says_nothing_is_none() -> None:
     assert look({"web": "host: a"}, {"unknown": "key"}).values.secret is None
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("config", "secret", "blamed"),
     [
         pytest.param("host: a\nsize: 77", "{}", ["ConfigMap ns/name"], id="the ConfigMap's value"),
@@ -81,7 +82,7 @@ def test_a_value_of_the_secret_is_not_shown_in_what_is_wrong() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("data", "sentence"),
     [
         (

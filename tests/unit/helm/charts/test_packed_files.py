@@ -8,6 +8,7 @@ import tracemalloc
 import pytest
 
 from addon_operator.helm.charts import packed_files
+from tests.support import rows
 from tests.unit.helm.charts.packed_charts import member
 
 _NAMES = [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK]
@@ -25,7 +26,7 @@ def read(*blocks: bytes) -> list[str]:
     return [found.name for found, _ in packed_files.members(archive, packed_files.Room())]
 
 
-@pytest.mark.parametrize("kind", _NAMES, ids=["attributes", "attributes of all", "name", "target"])
+@rows.each("kind", _NAMES, ids=["attributes", "attributes of all", "name", "target"])
 def test_a_name_is_not_read_whatever_its_size(kind: bytes) -> None:
     with pytest.raises(packed_files.PackedFilesError, match="with more than 1048576 bytes"):
         read(block(kind, b"", size=1 << 32))

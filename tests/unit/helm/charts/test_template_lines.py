@@ -2,8 +2,6 @@
 
 import pathlib
 
-import pytest
-
 from addon_operator.helm.charts import template_lines
 from tests.support import rows
 
@@ -98,7 +96,7 @@ def test_a_field_has_the_line_that_makes_it_or_the_nearest_around_it(
     assert line(*field) == text
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("kind", "name", "template"),
     [
         ("ConfigMap", "web", TEMPLATE),

@@ -1,7 +1,5 @@
 """Which values templates read."""
 
-import pytest
-
 from addon_operator.helm.charts import template_paths
 from tests.support import rows
 
@@ -42,7 +40,7 @@ def test_each_path_has_its_line() -> None:
     assert [each.line for each in template_paths.find(text)] == [2, 4, 5, 6]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "part", ["{{", "{{ '", '{{ "\\', "{{/*", "{{ .Values", "{{ if }}", "{{ .Values.a }}", "$.", "{{ end }}"]
 )
 def test_a_template_of_any_text_takes_one_pass(part: str) -> None:

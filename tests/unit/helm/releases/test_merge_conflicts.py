@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
 from typing_extensions import override
 
 from addon_operator.helm import helm_errors, messages
@@ -11,6 +10,7 @@ from addon_operator.helm.releases import live_objects, merge_conflicts
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.modules import manifests
+from tests.support import rows
 from tests.unit.helm import recorded_upgrades
 
 WEB = names.ModuleName("web")
@@ -52,7 +52,7 @@ async def told(case: str, helm: int = 3, live: Live | None = None) -> helm_error
     )
 
 
-@pytest.mark.parametrize("helm", [3, 4])
+@rows.each("helm", [3, 4])
 async def test_object_cause_who_and_the_command_that_mends_it_come_before_what_helm_says(helm: int) -> None:
     error = await told("service-port-number", helm)
     for text in (error.message, error.without_values.removeprefix("module web: ")):

@@ -4,8 +4,6 @@ import json
 import pathlib
 import stat
 
-import pytest
-
 from addon_operator.helm import capabilities
 from addon_operator.helm.charts import chart_files
 from addon_operator.helm.releases import render_inputs
@@ -55,7 +53,7 @@ def test_what_only_the_charts_own_values_have_is_hidden(
     assert render_inputs.hiding(below, values) == expected
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("values", "expected"),
     [
         ({"global": {"a": 1}, "web": {}}, {"global": {"a": 1, "enabledModules": ["web"]}, "web": {}}),
@@ -92,7 +90,7 @@ def test_every_input_changes_the_checksum() -> None:
     assert len(checksums) == 7
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("chart", "values", "counts"),
     [
         (chart_files.ChartFiles(CHART.checksum, chart_files.Mention.CAPABILITIES), b"{}", False),
@@ -122,7 +120,7 @@ def test_apis_count_that_chart_or_values_may_ask_for(
     assert (before != after) is counts
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("mentions", "values", "expected"),
     [
         (chart_files.Mention.NOTHING, b"{}", False),

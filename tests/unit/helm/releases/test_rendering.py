@@ -3,11 +3,12 @@
 import pytest
 
 from addon_operator.helm.releases import rendering
+from tests.support import rows
 
 MANIFEST = "---\n# Source: a\nkind: A\na: |\n  x\n\n  y\n---\n# Source: b\nkind: B\nb: 1\n---\n# nothing\n"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "changed",
     [
         pytest.param(MANIFEST.replace("---", "\n\n---"), id="blank lines between documents"),
@@ -19,7 +20,7 @@ def test_what_makes_no_difference_does_not_change_the_checksum_of_a_manifest(cha
     assert rendering.manifest_checksum(changed) == rendering.manifest_checksum(MANIFEST)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "changed",
     [
         pytest.param(MANIFEST.replace("x\n\n", "x\n"), id="a blank line within a text"),
@@ -33,7 +34,7 @@ def test_everything_else_changes_the_checksum_of_a_manifest(changed: str) -> Non
     assert rendering.manifest_checksum(changed) != rendering.manifest_checksum(MANIFEST)
 
 
-@pytest.mark.parametrize("indicator", ["|+", ">+", "|2+"])
+@rows.each("indicator", ["|+", ">+", "|2+"])
 def test_blank_lines_that_belong_to_a_text_count(indicator: str) -> None:
     manifest = f"---\na: {indicator}\n  x\nb: 1\n"
     assert rendering.manifest_checksum(manifest) != rendering.manifest_checksum(manifest.replace("x", "x\n"))

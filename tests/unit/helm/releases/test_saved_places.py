@@ -1,13 +1,13 @@
 """The places of hooks' values in the labels of a revision."""
 
 import hypothesis
-import pytest
 from hypothesis import strategies as st
 
 from addon_operator.helm.releases import saved_places
 from addon_operator.kernel import names
 from addon_operator.modules import release
 from addon_operator.values.patches import hook_values
+from tests.support import rows
 
 
 def revision(labels: dict[str, str | None], number: int = 3, made: int = 3) -> release.Revision:
@@ -42,7 +42,7 @@ def test_labels_of_a_longer_text_are_taken_away() -> None:
     assert saved_places.changes({"other": "y", first: "z"}, "") == ({first: None}, {})
 
 
-@pytest.mark.parametrize("text", ["", "x", "x-x", "x!x", "xAAAAx"], ids=repr)
+@rows.each("text", ["", "x", "x-x", "x!x", "xAAAAx"], ids=repr)
 def test_what_is_not_ours_tells_nothing(text: str) -> None:
     labels, _ = saved_places.changes({}, "here")
     assert saved_places.read(revision({min(labels): text}), {}) is None

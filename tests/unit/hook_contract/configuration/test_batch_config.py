@@ -184,7 +184,7 @@ def test_all_hooks_that_are_wrong_are_named_at_once() -> None:
     assert "(b)" not in text
 
 
-@pytest.mark.parametrize(("text", "reason"), [("", "printed nothing"), ("{", "printed no JSON: ")])
+@rows.each(("text", "reason"), [("", "printed nothing"), ("{", "printed no JSON: ")])
 def test_what_is_not_json_is_one_sentence(text: str, reason: str) -> None:
     with pytest.raises(hook_config.HookConfigError, match=reason):
         batch_config.parse(text, MODULE, SOURCE)

@@ -4,9 +4,10 @@ import pytest
 
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.hook_contract.configuration.bindings import LabelOperator, LabelRequirement
+from tests.support import rows
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("selector", "query"),
     [
         pytest.param(bindings.LabelSelector(), "", id="everything"),
@@ -30,7 +31,7 @@ def test_a_label_selector_as_query(selector: bindings.LabelSelector, query: str)
     assert selector.to_query() == query
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("requirement", "query"),
     [
         (bindings.FieldRequirement("metadata.name", "x"), "metadata.name=x"),

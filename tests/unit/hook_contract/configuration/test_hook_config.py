@@ -69,7 +69,7 @@ def test_a_hook_has_an_order_for_each_binding_of_its_kind(kind: HookKind, name: 
     assert {binding: read.order(binding) for binding in LifecycleBinding if read.order(binding)} == {name: 15}
 
 
-@pytest.mark.parametrize("order", [0, -5, 10**12, 10.0])
+@rows.each("order", [0, -5, 10**12, 10.0])
 def test_an_order_is_any_integer(order: float) -> None:
     read = parse_v1(onStartup=order)
     assert read.orders == {LifecycleBinding.ON_STARTUP: order}
@@ -96,7 +96,7 @@ def test_a_binding_of_the_other_kind_is_refused_with_the_reason(
     assert mistake_v1(kind, **{name: 1}).startswith(message)
 
 
-@pytest.mark.parametrize("order", ["10", 1.5, True, None, [1]], ids=repr)
+@rows.each("order", ["10", 1.5, True, None, [1]], ids=repr)
 def test_an_order_that_is_not_an_integer_is_refused(order: object) -> None:
     assert mistake_v1(onStartup=order) == f"onStartup: {json.dumps(order)} is not an integer"
 
@@ -162,7 +162,7 @@ def test_all_fields_of_a_schedule_are_read() -> None:
     assert (read.crontab.timezone, read.include_snapshots_from) == ("Europe/Berlin", ("pods",))
 
 
-@pytest.mark.parametrize("empty", ["name", "queue", "group"])
+@rows.each("empty", ["name", "queue", "group"])
 def test_an_empty_text_means_the_default(empty: str) -> None:
     assert schedule(**{empty: ""}) == schedule()
     assert kubernetes(**{empty: ""}) == kubernetes()
@@ -282,7 +282,7 @@ def test_not_waiting_for_synchronization_counts_only_outside_main() -> None:
     assert not kubernetes(waitForSynchronization=False, queue="x").wait_for_synchronization
 
 
-@pytest.mark.parametrize("operator", ["=", "==", "Equals"])
+@rows.each("operator", ["=", "==", "Equals"])
 def test_equality_of_a_field_has_three_spellings(operator: str) -> None:
     selector = {"matchExpressions": [{"field": "a", "operator": operator, "value": "b"}]}
     assert kubernetes(fieldSelector=selector).fields == (FieldRequirement("a", "b"),)
@@ -495,7 +495,7 @@ def test_a_wrong_legacy_configuration_is_refused(document: JsonObject, message: 
     assert mistakes(document)[0].startswith(message)
 
 
-@pytest.mark.parametrize("key", ["kubernetes", "schedule", "onKubernetesEvent"])
+@rows.each("key", ["kubernetes", "schedule", "onKubernetesEvent"])
 def test_more_bindings_than_anybody_needs_are_refused(key: str) -> None:
     binding = {"kind": "Pod", "crontab": "@hourly", "group": "all"}
     with pytest.raises(hook_config.HookConfigError, match=f"{key}: it has 501 bindings, and may have 500"):

@@ -162,7 +162,7 @@ def test_people_see_what_a_webhook_is_asked_about() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("changes", "said"),
     [
         (
@@ -189,7 +189,7 @@ def test_what_the_api_server_takes_and_nobody_means_is_a_warning(changes: dict[s
     assert said in warning
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "changes",
     [
         {"group": "main"},

@@ -4,8 +4,6 @@ import json
 import pathlib
 import re
 
-import pytest
-
 from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.hook_contract import binding_contexts, crontab
 from addon_operator.hook_contract.configuration import bindings, config_schemas, hook_config
@@ -21,7 +19,7 @@ def test_every_example_of_a_configuration_is_valid(example: str) -> None:
     assert hook_config.parse(example, hook_config.HookKind.MODULE, "the example").warnings == ()
 
 
-@pytest.mark.parametrize("kind", list(hook_config.HookKind), ids=lambda kind: kind.value)
+@rows.each("kind", list(hook_config.HookKind), ids=lambda kind: kind.value)
 def test_every_key_of_a_configuration_is_described(kind: hook_config.HookKind) -> None:
     properties = config_schemas.CURRENT[kind]["properties"]
     keys = {
@@ -79,7 +77,7 @@ def named(heading: str) -> set[str]:
     return {name.split(".")[0] for names in first_column(heading) for name in names}
 
 
-@pytest.mark.parametrize("key", ["schedule", "kubernetes"])
+@rows.each("key", ["schedule", "kubernetes"])
 def test_the_table_of_a_binding_has_its_fields_and_no_other(key: str) -> None:
     properties = config_schemas.CURRENT[hook_config.HookKind.MODULE]["properties"][key]["items"]["properties"]
     # The old name of executeHookOnEvent stands beside it.

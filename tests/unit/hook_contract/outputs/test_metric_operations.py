@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.hook_contract.outputs import metric_operations
 from addon_operator.hook_contract.outputs.metric_operations import Expire, MetricAction, MetricChange
+from tests.support import rows
 
 
 def parse(text: str) -> tuple[metric_operations.Operation, ...]:
@@ -33,7 +34,7 @@ def test_the_examples_of_the_documentation_are_read() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("document", "action"),
     [
         ({"set": 2}, MetricAction.SET),
@@ -57,7 +58,7 @@ def test_documents_may_stand_on_one_line() -> None:
     assert len(parse('{"name":"m","set":1}{"name":"m","set":2} {"name":"m","set":3}')) == 3
 
 
-@pytest.mark.parametrize("text", ["", "\n \n"])
+@rows.each("text", ["", "\n \n"])
 def test_nothing_is_not_an_operation(text: str) -> None:
     assert parse(text) == ()
 
@@ -135,7 +136,7 @@ def test_a_wrong_document_is_refused_with_its_index_and_field() -> None:
     assert [row for row in told if not row[2].startswith(row[1])] == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "message"),
     [
         ('{"name":"m","set":1}\n{"name"', "document [1]: invalid JSON in line 2, column 8"),

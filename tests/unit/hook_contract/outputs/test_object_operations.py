@@ -41,7 +41,7 @@ def refusal(text: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("if_exists", list(IfExists), ids=lambda policy: policy.value)
+@rows.each("if_exists", list(IfExists), ids=lambda policy: policy.value)
 def test_the_three_creations_differ_in_what_they_do_with_an_object_that_exists(if_exists: IfExists) -> None:
     operation = one({"operation": if_exists.value, "object": CONFIG_MAP})
     assert isinstance(operation, Create)
@@ -50,7 +50,7 @@ def test_the_three_creations_differ_in_what_they_do_with_an_object_that_exists(i
     assert operation.target == object_operations.ObjectTarget("ConfigMap", "x", "default", "v1")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "propagation"),
     [
         ("Delete", Propagation.FOREGROUND),
@@ -109,7 +109,7 @@ def test_apply_has_a_field_manager_and_does_not_force() -> None:
     assert (operation.field_manager, operation.force) == ("me", True)
 
 
-@pytest.mark.parametrize("written", ["status", "/status"])
+@rows.each("written", ["status", "/status"])
 def test_a_subresource_may_begin_with_a_slash(written: str) -> None:
     patch = {"operation": "MergePatch", **POD, "mergePatch": {}, "subresource": written}
     assert one(patch).target.subresource == "status"
@@ -120,14 +120,12 @@ def test_empty_optional_texts_count_as_left_out() -> None:
     assert (target.namespace, target.api_version, target.subresource) == (None, None, None)
 
 
-@pytest.mark.parametrize(
-    "written", [json.dumps(CONFIG_MAP), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}"]
-)
+@rows.each("written", [json.dumps(CONFIG_MAP), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}"])
 def test_an_object_may_be_a_text_of_json_or_yaml(written: str) -> None:
     assert one({"operation": "Create", "object": written}).target.name == "x"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("operation", "key", "text", "body"),
     [
         ("MergePatch", "mergePatch", "data:\n  a: null\n", {"data": {"a": None}}),
@@ -155,13 +153,13 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("text", STREAMS.values(), ids=STREAMS)
+@rows.each("text", STREAMS.values(), ids=STREAMS)
 def test_a_stream_of_documents_is_read_in_its_order(text: str) -> None:
     operations = parse(text)
     assert [(op.origin.index, op.target.name) for op in operations] == [(0, "a"), (1, "b")]
 
 
-@pytest.mark.parametrize("text", ["", " \n\t\n", "---\n", "# a comment\n"])
+@rows.each("text", ["", " \n\t\n", "---\n", "# a comment\n"])
 def test_nothing_is_not_an_operation(text: str) -> None:
     assert parse(text) == ()
 
@@ -278,7 +276,7 @@ def test_a_wrong_document_is_refused_with_its_index_and_field() -> None:
     assert [row for row in told if not row[2].startswith(place + row[1])] == []
 
 
-@pytest.mark.parametrize("text", ["[]", "5", '"x"', "just text"])
+@rows.each("text", ["[]", "5", '"x"', "just text"])
 def test_a_document_that_is_not_a_mapping_is_refused(text: str) -> None:
     assert "document [0]: it is not a mapping; write one operation in each document" in refusal(text)
 
@@ -343,7 +341,7 @@ def test_only_patches_of_the_status_are_for_a_failed_hook() -> None:
     assert [operation.origin.index for operation in chosen] == [0, 3]
 
 
-@pytest.mark.parametrize("operation", ["Create", "CreateOrUpdate", "CreateIfNotExists"])
+@rows.each("operation", ["Create", "CreateOrUpdate", "CreateIfNotExists"])
 def test_an_object_of_a_snapshot_is_created_without_what_the_api_server_owns(operation: str) -> None:
     owned = {
         "resourceVersion": "12",

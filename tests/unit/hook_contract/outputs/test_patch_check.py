@@ -98,7 +98,7 @@ def test_what_does_not_apply_is_said_by_operation_and_path_without_values(
     assert "hidden" not in text
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "operation",
     [
         {"op": "replace", "path": "/kind", "value": "Secret"},

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from addon_operator.hook_contract.outputs import printed_outputs
 from tests.support import rows
 from tests.unit import costs
@@ -50,9 +48,7 @@ def test_a_log_is_none(printed: str) -> None:
     assert printed_outputs.hint(printed, {}) == ""
 
 
-@pytest.mark.parametrize(
-    "unit", ["[", "{\n", "[\n[", '{"a":\n', "[1,\n", "9", "[9", "\n", "operation:\n", " "]
-)
+@rows.each("unit", ["[", "{\n", "[\n[", '{"a":\n', "[1,\n", "9", "[9", "\n", "operation:\n", " "])
 def test_what_is_printed_costs_no_more_than_its_size_allows(unit: str) -> None:
     def printed(size: int) -> str:
         return (unit * size)[:size]
@@ -63,7 +59,7 @@ def test_what_is_printed_costs_no_more_than_its_size_allows(unit: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("printed", "variable"),
     [
         ('{"allowed": false, "message": "no"}', "VALIDATING_RESPONSE_PATH"),

@@ -63,7 +63,7 @@ def test_it_is_an_error_that_names_the_key(read: Callable[[str], object], text: 
         read(text)
 
 
-@pytest.mark.parametrize("variable", ["VALUES_JSON_PATCH_PATH", "CONFIG_VALUES_JSON_PATCH_PATH"])
+@rows.each("variable", ["VALUES_JSON_PATCH_PATH", "CONFIG_VALUES_JSON_PATCH_PATH"])
 def test_in_a_patch_of_values_the_last_counts_as_in_the_go_operator_and_that_is_pointed_out(
     variable: str,
 ) -> None:
@@ -73,7 +73,7 @@ def test_in_a_patch_of_values_the_last_counts_as_in_the_go_operator_and_that_is_
         assert not printed_outputs.hint("", {variable: fine})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "text",
     ['{"a": 1, "a": 1}', '{"a": "x", "a": "x", "b": null, "b": null}', '[{"a": 1}, {"a": 2}]', "1.5"],
 )
@@ -81,7 +81,7 @@ def test_a_key_with_one_value_twice_is_no_question(text: str) -> None:
     json_documents.check_keys(text)
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": "1"}', '{"a": true, "a": 1}', '{"a": 1, "a": 2, "a": 1}'])
+@rows.each("text", ['{"a": 1, "a": "1"}', '{"a": true, "a": 1}', '{"a": 1, "a": 2, "a": 1}'])
 def test_values_of_two_types_are_two_values(text: str) -> None:
     with pytest.raises(json_documents.AmbiguousError, match="'a' occurs twice"):
         json_documents.check_keys(text)

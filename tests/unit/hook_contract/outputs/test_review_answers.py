@@ -17,7 +17,7 @@ def read(answer: object, asked: ReviewType = ReviewType.MUTATING) -> review_answ
     return review_answers.parse(json.dumps(answer), asked)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "patch",
     [[OPERATION], base64.b64encode(json.dumps([OPERATION]).encode()).decode()],
     ids=["a list", "base64 of one"],
@@ -45,7 +45,7 @@ def test_responses_may_stand_one_a_line_as_deckhouses_library_writes_them() -> N
     assert answer == review_answers.AdmissionAnswer(allowed=False, message="no", warnings=("a",))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "said"),
     [
         ('{"allowed": true}\n{"allowed"', "it is not JSON: "),

@@ -36,7 +36,7 @@ def test_pauses_grow_and_tries_are_bounded() -> None:
     assert delays == [pytest.approx(0.2), pytest.approx(0.4), pytest.approx(0.8), pytest.approx(1.6), None]
 
 
-@pytest.mark.parametrize(("jitter", "expected"), [(0.0, 0.1), (1.0, 0.3)])
+@rows.each(("jitter", "expected"), [(0.0, 0.1), (1.0, 0.3)])
 def test_pauses_are_spread(jitter: float, expected: float) -> None:
     assert retries.delay(1, "GET", None, None, jitter) == pytest.approx(expected)
 

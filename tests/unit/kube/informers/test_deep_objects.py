@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Sequence
 
 import orjson
-import pytest
 
 from addon_operator.engine.drift import health_watch, run_causes
 from addon_operator.kube import paths
@@ -41,7 +40,7 @@ def flat(version: int) -> bytes:
     return orjson.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
 
-@pytest.mark.parametrize("name", PROJECTIONS)
+@rows.each("name", PROJECTIONS)
 async def test_others_of_the_kind_are_followed_whatever_nests_how_deep(name: str) -> None:
     async with informing.world(reflector.Tuning(silence=5.0)) as world:
         subscription, recorder = await world.synced(projection=PROJECTIONS[name])
@@ -82,7 +81,7 @@ def test_what_is_not_deep_is_not_cut() -> None:
     assert deep_objects.cut(b"[" * 300 + b"]" * 300) == b"[" * 200 + deep_objects.MARK + b"]" * 200
 
 
-@pytest.mark.parametrize("piece", [b"[[]],", b'"\\"\\\\",', b'{"a":'])
+@rows.each("piece", [b"[[]],", b'"\\"\\\\",', b'{"a":'])
 def test_to_cut_costs_no_more_than_the_size(piece: bytes) -> None:
     assert costs.is_linear(lambda size: b"[" * 300 + piece * size, deep_objects.cut, 20_000)
 
@@ -99,7 +98,7 @@ class _Fails:
         return [projections.Reduced(b"{}", b"")] * len(objects)
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), TypeError("x"), RecursionError(), AttributeError("x")])
+@rows.each("error", [ValueError("x"), TypeError("x"), RecursionError(), AttributeError("x")])
 async def test_an_object_that_a_projection_cannot_stand_is_left_out_alone(error: Exception) -> None:
     async with informing.world(reflector.Tuning(silence=5.0)) as world:
         world.put("good")

@@ -1,14 +1,14 @@
 """How large snapshots are, told without unpacking them."""
 
 import orjson
-import pytest
 
 from addon_operator.documents import json_documents
 from addon_operator.kube.informers import informer_cache, projections, wire
+from tests.support import rows
 from tests.unit.kube import informing
 
 
-@pytest.mark.parametrize("size", [2, 1023, 1024, 70_000])
+@rows.each("size", [2, 1023, 1024, 70_000])
 def test_the_size_of_an_entry_is_known_whether_or_not_it_is_compressed(size: int) -> None:
     entry = b'"' + b"x" * (size - 2) + b'"'
     kept = json_documents.pack(entry)

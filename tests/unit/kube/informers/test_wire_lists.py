@@ -72,7 +72,7 @@ def test_an_item_that_holds_a_list_like_its_own_is_not_cut() -> None:
     assert [event.key[1] for event in page.events()] == ["x1", "x2"]
 
 
-@pytest.mark.parametrize("items", [b"null", b"[ ]"], ids=["null", "blank"])
+@rows.each("items", [b"null", b"[ ]"], ids=["null", "blank"])
 def test_an_unusual_way_to_write_a_list_is_read_too(items: bytes) -> None:
     body = (
         b'{"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": %b}' % items
@@ -81,9 +81,7 @@ def test_an_unusual_way_to_write_a_list_is_read_too(items: bytes) -> None:
     assert (page.next, list(page.events())) == ("", [])
 
 
-@pytest.mark.parametrize(
-    "body", [b"<html>", b"[]", b'{"kind":"Status"}', b'{"kind":"PodList","items":[]}'], ids=repr
-)
+@rows.each("body", [b"<html>", b"[]", b'{"kind":"Status"}', b'{"kind":"PodList","items":[]}'], ids=repr)
 def test_what_is_not_a_list_is_reported(body: bytes) -> None:
     with pytest.raises(api_errors.BrokenAnswer, match=r"to list pods is not a list: \w"):
         wire.read_page(TARGET, body)

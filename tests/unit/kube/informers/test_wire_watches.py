@@ -38,7 +38,7 @@ def test_an_object_of_the_cluster_has_no_namespace() -> None:
     assert (event.key, event.uid) == (("", "x"), "")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("annotations", "ends"),
     [(None, False), ({}, False), ({"k8s.io/initial-events-end": "true", "a": "b"}, True)],
     ids=["none", "empty", "end"],
@@ -48,7 +48,7 @@ def test_a_bookmark_says_where_the_watch_is(annotations: dict[str, str] | None, 
     assert wire.read_line(line("BOOKMARK", body)) == wire.Bookmark("9", ends)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("status", "code", "says"),
     [
         ({"kind": "Status", "code": 410, "message": "too old"}, 410, r"ended the watch \(410\): too old"),

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-import pytest
-
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.objects import patch_refusals
@@ -102,7 +100,7 @@ def test_another_rule_is_told_with_the_entry_that_broke_it() -> None:
     assert patch_refusals.worded(refusal(said), patched(LABEL)).message == said
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("entry", "said"),
     [
         (
@@ -124,7 +122,7 @@ def test_a_patch_that_applies_by_now_leaves_the_error_as_it_is() -> None:
     assert patch_refusals.not_applied(error, written, {"spec": {"replicas": 1}}) is error
 
 
-@pytest.mark.parametrize("message", ["too busy", "cannot unmarshal string into Go value of type v1.Pod", ""])
+@rows.each("message", ["too busy", "cannot unmarshal string into Go value of type v1.Pod", ""])
 def test_other_messages_stay_as_they_are(message: str) -> None:
     error = refusal(message, 500)
     assert patch_refusals.worded(error, patched(REPLICAS)) is error

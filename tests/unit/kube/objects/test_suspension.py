@@ -1,9 +1,8 @@
 """What annotations of a Module object say of its suspension."""
 
-import pytest
-
 from addon_operator.kernel import clock
 from addon_operator.kube.objects import suspension
+from tests.support import rows
 
 SEEN = 1_000.0
 
@@ -30,12 +29,12 @@ def test_a_reason_is_enough() -> None:
     assert "no reason given" in str(suspension.read({suspension.SUSPENDED: ""}, SEEN))
 
 
-@pytest.mark.parametrize("annotations", [{}, {suspension.SUSPENDED: "False"}, {suspension.BY: "alice"}])
+@rows.each("annotations", [{}, {suspension.SUSPENDED: "False"}, {suspension.BY: "alice"}])
 def test_without_it_nothing_is_suspended(annotations: dict[str, str]) -> None:
     assert suspension.read(annotations, SEEN) is None
 
 
-@pytest.mark.parametrize("text", ["soon", "12:00", "2026-01-01T00:00:00"])
+@rows.each("text", ["soon", "12:00", "2026-01-01T00:00:00"])
 def test_an_end_that_cannot_be_read_is_said_and_none(text: str) -> None:
     found = suspension.read({suspension.SUSPENDED: "x", suspension.UNTIL: text, suspension.SINCE: text}, SEEN)
     assert found is not None

@@ -4,7 +4,6 @@ import copy
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,7 +102,7 @@ def test_what_the_api_server_made_of_the_manifest_is_no_drift() -> None:
     assert told(deployed(DEPLOYMENT)) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "value"),
     [
         (("spec", "replicas"), 5),
@@ -117,7 +116,7 @@ def test_an_edit_is_told_with_its_path_and_manager(path: tuple[str, ...], value:
     assert told(edited(path, value)) == [f"/{'/'.join(path)} kubectl-edit"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "by",
     [
         {"operation": "Apply"},
@@ -246,7 +245,7 @@ def test_what_is_applied_by_force_leaves_out_what_others_may_write() -> None:
     assert DEPLOYMENT["spec"]["replicas"] == 2
 
 
-@pytest.mark.parametrize("by_hooks", [True, False])
+@rows.each("by_hooks", [True, False])
 def test_a_conversion_that_hooks_do_is_no_drift_and_is_never_taken_back(*, by_hooks: bool) -> None:
     kind = {"kind": "CustomResourceDefinition", "metadata": {"name": "x.y"}}
     expected: Object = {**kind, "spec": {"group": "y", "conversion": {"strategy": "None"}}}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from addon_operator.modules.drift import corrections, field_drift, others_fields
+from tests.support import rows
 from tests.unit import costs
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
@@ -45,7 +46,7 @@ def told(found: Object, expected: Object = SERVICE, **more: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("ports", "expected"),
     [
         pytest.param({"helm": [HTTP, METRICS]}, [], id="none"),
@@ -77,7 +78,7 @@ def test_what_somebody_applies_writes_as_status_or_wrote_while_the_chart_install
     assert told({**live(ports), "apiVersion": "v1"}, {**SERVICE, "apiVersion": "example.com/v1"}) == []
 
 
-@pytest.mark.parametrize("key", ["containers", "initContainers", "volumes", "env", "volumeMounts"])
+@rows.each("key", ["containers", "initContainers", "volumes", "env", "volumeMounts"])
 def test_what_injectors_add_does_not_count(key: str) -> None:
     owned: Object = {
         "f:spec": {f"f:{key}": {'k:{"name":"a"}': {".": {}, "f:name": {}}}},

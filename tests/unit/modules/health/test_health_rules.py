@@ -11,7 +11,7 @@ EVALUATOR = cel_rules.CelEvaluator()
 HEALTHY, FAILED = "self.status.phase == 'Open'", "self.status.phase == 'Burnt'"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("phase", "expected"),
     [
         ("Open", (HealthState.HEALTHY, "")),

@@ -3,8 +3,6 @@
 import itertools
 from typing import Any
 
-import pytest
-
 from addon_operator.modules.health import health_rules, module_health, pod_causes, resource_health
 from addon_operator.values.schema import cel_rules
 from tests.support import rows
@@ -74,7 +72,7 @@ def test_how_each_kind_is_comes_before_the_object(case: str) -> None:
         assert late == (f"{text}, for more than 10 min" if is_progressing else text)
 
 
-@pytest.mark.parametrize("cause", ["nothing", "an Event"])
+@rows.each("cause", ["nothing", "an Event"])
 def test_what_a_rule_says_comes_before_the_object_and_what_may_be_about_something_else(cause: str) -> None:
     evaluator = cel_rules.CelEvaluator()
     for healthy, failed in itertools.product(["self.spec.a == 1", "self.spec.b"], ["", "self.spec.a == 2"]):

@@ -107,7 +107,7 @@ EXPLOSIVE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", [*EXPLOSIVE, "labels", "annotations"])
+@rows.each("case", [*EXPLOSIVE, "labels", "annotations"])
 def test_changes_add_no_more_than_a_bound_however_they_multiply(case: str) -> None:
     documents = [{**SERVICE, "metadata": {"name": f"s{number}"}} for number in range(100)]
     texts = {key: {"a": BIG} if case == key else {} for key in ("labels", "annotations")}
@@ -133,7 +133,7 @@ def test_a_resource_can_be_removed() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("patch", "said"),
     [
         (

@@ -90,7 +90,7 @@ def test_lists_of_other_kinds_are_replaced() -> None:
     assert merged(patch, is_built_in=False)["spec"]["containers"] == [{"name": "z"}]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("patch", "said"),
     [
         ({"spec": {"$patch": "remove"}}, "/spec: $patch is merge, replace or delete, not 'remove'"),

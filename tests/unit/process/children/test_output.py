@@ -72,7 +72,7 @@ def test_the_tail_is_bounded_in_characters_too() -> None:
     assert tail.text == "x\nend"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("pieces", "kept", "is_cut"),
     [([b"12", b"345"], b"12345", False), ([b"1234", b"56"], b"12345", True), ([], b"", False)],
 )

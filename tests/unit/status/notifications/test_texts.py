@@ -3,8 +3,6 @@
 import dataclasses
 import json
 
-import pytest
-
 from addon_operator.kernel import clock
 from addon_operator.status.notifications import notify_config, problems, texts, transitions
 from tests.support import rows
@@ -196,7 +194,7 @@ def test_a_title_names_a_few_modules_and_counts_many(items: list[transitions.Ite
     assert read(*items)[0] == title
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("after", "told"), [(0, "now"), (5, "at 10:05:05 UTC"), (59, "at 10:05:59 UTC"), (180, "at 10:08 UTC")]
 )
 def test_what_happens_in_the_minute_of_the_message_is_told_with_seconds(after: float, told: str) -> None:
@@ -258,7 +256,7 @@ def test_a_test_says_that_nothing_happened() -> None:
     assert json.loads(body.content)["type"] == "io.addon-operator.test"
 
 
-@pytest.mark.parametrize("format_", list(Format))
+@rows.each("format_", list(Format))
 def test_the_largest_message_stays_below_what_receivers_take(format_: Format) -> None:
     items = tuple(an_item("m" * 53, text="x" * 300, follows="y" * 100) for _ in range(transitions.MOST_DUE))
     body = texts.body(a_target(format_), texts.Message(items, NOW), PLACE)

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from addon_operator.testing.cases import case_run
 from addon_operator.testing.modules import manifests
 from tests.support import rows
@@ -14,7 +12,7 @@ THERE = manifests.Manifests(
 )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "expect",
     [
         {"count": {"Service": 6, "Deployment": 1, "Ingress": 0}},

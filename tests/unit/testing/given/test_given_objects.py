@@ -52,7 +52,7 @@ async def test_a_replacement_of_an_old_state_is_a_conflict() -> None:
             await kube.replace(WEB, {**old, "data": {"a": "2"}})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("patch", "type_", "data"),
     [
         ({"data": {"a": None, "b": "2"}}, client.PatchType.MERGE, {"b": "2"}),

@@ -13,6 +13,7 @@ from addon_operator.kernel import names
 from addon_operator.values import checks, config_map_reader, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
+from tests.support import rows
 
 PAGE = pathlib.Path(__file__).parents[4] / "docs" / "explanation" / "values.md"
 BLOCKS = re.findall(r"^```(?:yaml|json)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -61,7 +62,7 @@ def test_the_page_has_no_other_examples() -> None:
     assert len(BLOCKS) == 9
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("words", "read"),
     [
         ("017 0o17", [15, 15]),

@@ -88,7 +88,7 @@ def test_what_the_values_secret_sets_is_saved_by_its_places_alone() -> None:
     assert hook_values.read_places(found.text()) == found
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("hidden", "kept"),
     [
         (["/web/%d"], ("/web",)),

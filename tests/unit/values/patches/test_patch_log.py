@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.kernel import json_types
 from addon_operator.values.patches import patch_log, patches
+from tests.support import rows
 from tests.unit.values.json_strategies import KEY_NAMES, OBJECTS, VALUES
 
 Patch = Sequence[Mapping[str, Any]]
@@ -128,7 +129,7 @@ def test_folding_keeps_the_present_values_and_later_patches_work_on(
         assert json_documents.equal(replayed(log, section), present)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("history", "kept"),
     [
         (
@@ -205,7 +206,7 @@ def test_a_write_below_what_has_gone_is_skipped_alone() -> None:
     assert replayed(log, {"c": 1}) == {"c": 1, "b": 1}
 
 
-@pytest.mark.parametrize("position", [0, 1], ids=["test first", "test in between"])
+@rows.each("position", [0, 1], ids=["test first", "test in between"])
 def test_a_patch_whose_test_fails_now_has_no_effect(position: int) -> None:
     patch: list[patches.Operation] = [
         {"op": "add", "path": "/m/b", "value": 1},

@@ -245,7 +245,7 @@ def test_copies_that_double_the_values_again_and_again_are_refused(
         apply({"a": {"b": 1}, "x": "y" * 50_000}, text)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("value", "message"),
     [
         ("1" * 5_000, "a number has thousands of digits; quote it"),

@@ -182,7 +182,7 @@ def test_properties_whose_names_are_no_identifiers_have_escaped_names() -> None:
     assert broken(schema, {"my-key": 1, "namespace": 2}) == ["m: differ"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "escaped"),
     [("a.b/c-d__e", "a__dot__b__slash__c__dash__d__underscores__e"), ("in", "__in__"), ("plain", "plain")],
 )

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import chart_schemas
@@ -49,7 +47,7 @@ def test_what_a_schema_does_not_allow_is_reported(schema: json_types.JsonValue, 
     assert all(one.endswith(f"({SOURCE})") for one in found)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("dialect", "is_right"),
     [
         ("http://json-schema.org/draft-07/schema#", False),
@@ -65,7 +63,7 @@ def test_the_dialect_is_the_one_that_the_schema_names(dialect: str | None, *, is
     assert bool(sentences(schema, {"a": [1]})) is not is_right
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "schema",
     [
         {"$ref": "https://example.com/other.json"},
@@ -81,7 +79,7 @@ def test_what_cannot_be_resolved_checks_nothing_with_a_warning(schema: dict[str,
     assert sentences({**schema, "required": ["b"]}, {"a": 1})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "expected"),
     [
         (
@@ -115,7 +113,7 @@ def test_many_references_that_lead_nowhere_are_found_at_once() -> None:
     assert costs.is_linear(schema, checked, 100)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "schema",
     [
         {"type": "objct"},
@@ -148,7 +146,7 @@ def test_schemas_of_charts_within_check_what_those_get() -> None:
     assert again.violations({"main": {"size": 0}}) == [found]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "told"),
     [
         ({"type": "objct"}, "type"),
@@ -162,7 +160,7 @@ def test_mistakes_in_a_schema_are_found(schema: json_types.JsonValue, told: str)
     assert list(chart_schemas.mistakes({"type": "object"})) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "told"),
     [
         ({"required": ["mode"], "properties": {"mode": {"enum": ["a"]}}}, [": must have the key 'mode'"]),

@@ -266,7 +266,7 @@ def test_a_list_of_schemas_hides_what_it_hides_wherever_an_item_is_written() -> 
     assert schema.masked({"a": ["x", "secret"]}) == {"a": ["x", "***"]}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("written", "warning"),
     [
         ("x-doc: ee\nx-doc: ee", "line 2, column 1, x-doc: the key is already set on line 1; the last one counts, remove the other"),
@@ -283,7 +283,7 @@ def test_the_last_of_two_equal_keys_counts_and_is_a_warning(written: str, warnin
     assert loaded.definition.get("properties", {"a": {"type": "integer"}}) == {"a": {"type": "integer"}}
 
 
-@pytest.mark.parametrize("more", ["---\n", "---\ntype: string\n"], ids=["empty", "another schema"])
+@rows.each("more", ["---\n", "---\ntype: string\n"], ids=["empty", "another schema"])
 def test_only_the_first_document_of_a_schema_file_is_read(more: str) -> None:
     loaded = schema_loading.load(f"---\ntype: object\n{more}", "f")
     assert loaded.definition == {"type": "object"}
@@ -378,7 +378,7 @@ def test_a_child_and_its_parent_may_refer_to_one_file() -> None:
     assert [v.path for v in loaded.values.violations("m", {"a": 10, "b": 10})] == ["m.a", "m.b"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("reference", "problem"),
     [
         (
@@ -448,7 +448,7 @@ def test_a_default_that_its_own_schema_refuses_is_told_with_its_place(text: str,
     assert warning.startswith("f, line ")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "text",
     [
         "properties: {a: {type: string, default: null}}",

@@ -3,8 +3,6 @@
 
 from typing import Any
 
-import pytest
-
 from addon_operator.documents import json_documents, yaml_reading
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import schema_violations, schemas
@@ -191,7 +189,7 @@ KINDS = """
 OF_KIND_A = "{properties: {master: {properties: {kind: {enum: [a]}}}}}"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("branches", "kind", "allowed"),
     [
         (f"oneOf: [{OF_KIND_A}, {OF_KIND_A.replace('[a]', '[b]')}]", "a", True),
@@ -442,7 +440,7 @@ RULES = """
 """
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("value", "old", "found"),
     [
         ({"min": 1, "max": 2}, None, []),
@@ -527,7 +525,7 @@ def test_both_files_of_a_section_are_loaded_together() -> None:
     assert [v.path for v in loaded.config.violations("m", {"a": "x", "b": "y"})] == ["m.b"]
 
 
-@pytest.mark.parametrize(("config", "values"), [(None, None), (("", "c"), None), (None, ("", "v"))])
+@rows.each(("config", "values"), [(None, None), (("", "c"), None), (None, ("", "v"))])
 def test_a_missing_file_checks_nothing(
     config: tuple[str, str] | None, values: tuple[str, str] | None
 ) -> None:
@@ -547,7 +545,7 @@ def test_the_error_lists_all_violations_in_one_sentence() -> None:
     assert len(error.violations) == 2
 
 
-@pytest.mark.parametrize(("number", "count"), [(1e308, 0), (1e-300, 1), (0.3, 0), (0.35, 1)])
+@rows.each(("number", "count"), [(1e308, 0), (1e-300, 1), (0.3, 0), (0.35, 1)])
 def test_multiples_are_exact_whatever_the_size(number: float, count: int) -> None:
     schema = schemas.load_schema("properties: {a: {multipleOf: 0.1}}", "config-values.yaml")
     assert len(schema.violations("web", {"a": number})) == count

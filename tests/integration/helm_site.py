@@ -86,7 +86,8 @@ class Site(cluster_objects.Objects):
         """A new manager, as a started operator has it."""
         found = await binary.find(str(self.helm), os.environ, programs.programs())
         access = auth.load_access(kubeconfig or self.cluster.kubeconfig, None, None, os.environ)
-        async with client.KubeClient(access) as api:
+        admin = auth.load_access(self.cluster.kubeconfig, None, None, os.environ)
+        async with client.KubeClient(access) as api, client.KubeClient(admin) as owner:
             target = command.HelmTarget(self.namespace, access.kubeconfig, access.context)
             options = release_types.Options(
                 history_max=3, timeout=timeout, take_ownership=self.take_ownership
@@ -103,7 +104,7 @@ class Site(cluster_objects.Objects):
                     lambda _, text: self.warnings.append(text),
                 )
                 driver, time = environ.get("HELM_DRIVER", "secret"), clock.SystemClock()
-                remembered = memory.Memory(api, self.namespace, "addon-operator", self.warnings.append)
+                remembered = memory.Memory(owner, self.namespace, "addon-operator", self.warnings.append)
                 await remembered.load()
                 kinds = discovery.Catalog(api, time)
                 yield parts.release_manager(helm, api, kinds, options, remembered, time, driver)

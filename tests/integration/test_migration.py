@@ -58,17 +58,34 @@ def test_releases_of_the_go_operator_are_adopted_unchanged(site: operator_site.S
 
     operator = site.start().wait_ready()
 
-    assert site.revisions() == {"web": 1, "api": 2, "bare": 1, "foreign": 1}
+    stay = {"web": 1, "api": 2, "bare": 1, "foreign": 1}
+    assert site.revisions() == {**stay, "idle": 1, "gone": 1}, "what is taken over is not removed at once"
     assert operator.metrics().total("helm_upgrades_skipped_total", module="web", by="manifest") == 1
     assert labels(site, "web")["addon-operator.io/managed"] == "true"
     assert "moduleChecksum" in labels(site, "web"), "the way back is left open"
     assert site.data("api") == {"color": "red"}
-    assert site.data("idle") is None
     operator.stop()
 
     before = site.helm_calls()
-    again = site.start().wait_ready()
-    assert site.helm_calls() == before, "the next start knows them as its own"
+    again = site.start().wait_ready().wait_idle()
+    after = [each for each in site.helm_calls()[len(before) :] if not each.startswith("uninstall")]
+    assert after == [], "the next start knows them as its own"
+    assert site.revisions() == stay
+    assert site.data("idle") is None
     site.config(web="color: blue")
     again.wait_until(lambda: site.data("web") == {"color": "blue"}, "an edit is applied")
     assert site.revisions()["web"] == 2
+    again.wait_idle().stop()
+
+    # Back to the Go operator, which makes a revision, and here again.
+    template = site.root / "go-operator" / "web" / "templates" / "configmap.yaml"
+    template.write_text(template.read_text() + "  by: go\n")
+    site.cluster.run_helm(
+        f"--namespace={site.namespace}", "upgrade", "web", str(template.parents[1]), "--values",
+        str(site.root / "values.yaml"), "--labels", "moduleChecksum=another",
+    )  # fmt: skip
+    site.chart(web, {**DATA, "by": "go"})
+    site.config(web="color: green")
+    here = site.start().wait_ready().wait_idle()
+    assert site.revisions()["web"] == 3, "its revision is taken over"
+    assert "made or changed by others" not in here.log

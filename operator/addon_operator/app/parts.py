@@ -39,6 +39,7 @@ from addon_operator.helm.releases import (
 )
 from addon_operator.hook_contract import hook_entries
 from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import names
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
@@ -125,6 +126,16 @@ def monitor(
 ) -> release_monitor.ReleaseMonitor:
     """Make it, and the releases that it looks after."""
     clock = watching.clock
+
+    def judged(module: names.ModuleName, text: str, is_first: bool) -> None:
+        states.note_record(module, text)
+        if text:
+            tell(events.Warned(f"module {module}: {text}"))
+        if is_first and text:
+            # The run of this start may have been before that.
+            inbox.put_nowait(intents.RunWanted(module, "ChangedByOthers"))
+
+    manager.judged = judged
     resources = watched_resources.WatchedResources(
         cluster.watches, cluster.kinds, cluster.probe, tell, manager.places
     )

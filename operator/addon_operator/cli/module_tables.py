@@ -118,6 +118,7 @@ def _besides(module: debug.Document) -> list[str]:
     left_out = module.get("hooksLeftOut")
     return [
         health if is_failed else "",
+        module.get("foreignRecord") or "",
         module.get("chartLost") or "",
         f"not in force: {wrong}" if wrong else "",
         *not_registered(module.get("answering", ()), module["lastError"]),

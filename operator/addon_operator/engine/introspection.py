@@ -39,6 +39,7 @@ class ModuleRow(TypedDict):
     """How its resources are: a value of :class:`.HealthState`; empty if that is not known."""
     healthMessage: str
     """Which resources are not healthy, and why."""
+    foreignRecord: str
     drift: str
     """Which resources somebody changed; empty if none."""
     reason: str
@@ -275,6 +276,7 @@ class Introspection:
             "state": str(module.status),
             "health": str(module.health_state or ""),
             "healthMessage": "" if module.health is None else module.health.message,
+            "foreignRecord": module.foreign_record,
             "drift": "" if module.drift is None else module.drift.message,
             "reason": module.reason,
             "suspended": "" if module.suspended is None else str(module.suspended),

@@ -292,6 +292,11 @@ class ModuleStates:
         for state in self:
             self._leave(state, "lost_chart", lost.get(state.module.name, ""))
 
+    def note_record(self, name: names.ModuleName, text: str) -> None:
+        """Note that others changed the record of a module's release; with an empty text, nobody did."""
+        if (state := self._states.get(name)) is not None:
+            self._leave(state, "foreign_record", text)
+
     def note_registrations(self, name: names.ModuleName, text: str) -> None:
         """Note which webhooks and conversions of a module are not registered; with an empty text, all are."""
         if (state := self._states.get(name)) is not None:

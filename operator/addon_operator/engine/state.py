@@ -151,6 +151,8 @@ class ModuleState:
     """Which resources somebody changed; ``None`` if that is not known."""
     left_out_definitions: str = ""
     """Which of its CustomResourceDefinitions are not in force, because other modules have them, too."""
+    foreign_record: str = ""
+    """That others made or changed the record of its release; empty if nobody did."""
     lost_chart: str = ""
     """That it has a release and no chart any more, and what to do; empty if that is not so."""
     not_registered: str = ""

@@ -51,3 +51,7 @@ class RollbackRefusedError(HelmError):
 
 class ReleaseRecordError(errors.AddonOperatorError):
     """What the cluster has stored of a release cannot be understood."""
+
+
+class ForeignRecordError(ReleaseRecordError):
+    """What the cluster has stored of a release is not what this operator, or its Helm, has stored."""

@@ -25,6 +25,8 @@ from addon_operator.kube.client import client
 _KEY: Final = "key"
 _STATE: Final = "state"
 _KEY_BYTES: Final = 32
+_LABEL: Final = 63
+"""Characters that the value of a label may have."""
 _MAX_STORED: Final = 1024 * 1024
 """What the API server takes as the data of a Secret."""
 _PAUSE: Final = 1.0
@@ -78,6 +80,9 @@ class Memory:
         self._kube = kube
         self._collection = paths.of("v1", "secrets", namespace=namespace)
         self._name = f"{config_map}-state"
+        self._owner = config_map
+        if len(config_map) > _LABEL:
+            self._owner = hashlib.sha256(config_map.encode()).hexdigest()[:_LABEL]
         self._path = paths.of("v1", "secrets", namespace=namespace, name=self._name)
         self._title = f"Secret {namespace}/{self._name}"
         self._warn = warn
@@ -92,6 +97,11 @@ class Memory:
         self._writing = asyncio.Lock()
 
     # What is remembered. Nothing here waits.
+
+    @property
+    def owner(self) -> str:
+        """Return the name of the ConfigMap as the value of a label."""
+        return self._owner
 
     @property
     def is_known(self) -> bool:

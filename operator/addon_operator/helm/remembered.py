@@ -51,8 +51,12 @@ class RememberedRelease(_Shape, frozen=True):
     """The number of the last revision that this operator made; 0 if it made none."""
     deployed: int = 0
     """The number of the deployed revision; 0 if none is."""
-    digest: str = ""
-    """The start of the digest of the deployed revision: an earlier one of that number is another one."""
+    failed: tuple[int, ...] = ()
+    """Revisions since then that calls of Helm failed to make."""
+    life: str = ""
+    """Drawn when the release was installed or taken over: records from before prove nothing."""
+    digests: tuple[str, ...] = ()
+    """The digest of the deployed revision; two while its record is edited."""
     first: float = 0.0
     """When the first revision was made, in seconds since the epoch."""
     call: CallUnderWay | None = None

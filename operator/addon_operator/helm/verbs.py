@@ -77,9 +77,10 @@ async def upgrade(
     *,
     validate: bool,
     take_ownership: bool = False,
-) -> None:
+) -> bytes:
     """Install the release or upgrade it.
 
+    Returns the revision that Helm made, as JSON; nothing if that is beyond any size that could be stored.
     Fields that somebody else has set are overwritten, with Helm 3 and 4 alike: the chart says what they are.
     ``crds/`` of the chart is not Helm's business. ``labels`` are saved with the revision, beside those of the
     one before; ``None`` removes one. With ``validate`` Helm checks the manifest against the cluster's OpenAPI
@@ -92,7 +93,7 @@ async def upgrade(
     arguments += _of_revision(helm, call, files, options, labels, takes_ownership=take_ownership)
     if not validate:
         arguments.append("--disable-openapi-validation")
-    await helm.run_changing(call, arguments, command.time_limit(options.timeout), files.changes)
+    return await _make(helm, call, arguments, options, files)
 
 
 async def install_again(
@@ -103,7 +104,7 @@ async def install_again(
     labels: Mapping[str, str | None],
     *,
     take_ownership: bool = False,
-) -> None:
+) -> bytes:
     """Install a release of which only failed or uninstalled revisions are kept; see :func:`upgrade`.
 
     Objects that it made before become part of it again. Nothing is deleted, no earlier revision either.
@@ -111,7 +112,21 @@ async def install_again(
     """
     arguments = ["install", helm.places.of(call.module).name, str(files.chart), "--replace"]
     arguments += _of_revision(helm, call, files, options, labels, takes_ownership=take_ownership)
-    await helm.run_changing(call, arguments, command.time_limit(options.timeout), files.changes)
+    return await _make(helm, call, arguments, options, files)
+
+
+async def _make(
+    helm: command.Helm,
+    call: command.Call,
+    arguments: list[str],
+    options: release_types.Options,
+    files: Files,
+) -> bytes:
+    """Make a revision, and return it as JSON; nothing if it is beyond any size that could be stored."""
+    limit = command.time_limit(options.timeout)
+    arguments += ["--output", "json"]
+    result = await helm.run_changing(call, arguments, limit, files.changes, capture_stdout=_MANIFEST_BYTES)
+    return b"" if result.stdout_is_cut else result.stdout or b""
 
 
 def _of_revision(

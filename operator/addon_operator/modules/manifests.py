@@ -22,6 +22,8 @@ _TOP_KEY: Final = re.compile(r"^([A-Za-z][A-Za-z0-9]*):(?:[ \t\r].*)?$", re.MULT
 _UNUSUAL: Final = re.compile(r"^[^\sA-Za-z#\-.]", re.MULTILINE)
 _WANTED: Final = ("apiVersion", "kind", "metadata")
 _LIST: Final = "List"
+_FIELD: Final = re.compile(r"(?!(?i:items)\Z)[a-z][A-Za-z]*")
+"""Of an object; what has items is a list for Helm, whatever it is called."""
 
 
 Object: TypeAlias = dict[str, Any]
@@ -164,6 +166,17 @@ def find_objects(manifest: str, is_wanted: Select) -> Iterator[tuple[ManifestRes
         if any(map(is_wanted, resources(text))):
             for document in manifest_diff.parse(text):
                 yield from _wanted(document.body or {}, is_wanted)
+
+
+def common(manifest: str, other: str, namespace: str) -> str:
+    """Return the objects of a manifest that another one has in the same version, written anew.
+
+    So Helm reads of them what is read here, and no other objects that one of them may hold.
+    """
+    wanted = {(each.api_version, *each.identity(namespace)) for each in resources(other)}
+    found = find_objects(manifest, lambda each: (each.api_version, *each.identity(namespace)) in wanted)
+    bodies = [body for _, body in found if all(map(_FIELD.fullmatch, body))]
+    return "---\n".join(json_documents.encode(body).decode() + "\n" for body in bodies)
 
 
 def without(manifest: str, is_spared: Select) -> str:

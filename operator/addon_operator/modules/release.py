@@ -23,6 +23,10 @@ VALUES_CHANGED: Final = "the values, Helm or the cluster changed"
 CHART_LABEL: Final = "addon-operator.io/chart-checksum"
 OPERATOR_LABEL: Final = "addon-operator.io/operator"
 """On a release outside of the namespace of the operator that made it: that namespace."""
+CONFIG_MAP_LABEL: Final = "addon-operator.io/config-map"
+"""On a release: the values ConfigMap of the operator that made it."""
+DIGEST_LABEL: Final = "addon-operator.io/digest"
+"""On a revision: the keyed digest that proves that the operator, or its Helm, wrote its record."""
 REVISION_LABEL: Final = "addon-operator.io/revision"
 REMOVAL_LABEL: Final = "addon-operator.io/removal"
 """On a release whose record outlives its uninstallation until the hooks that follow it succeeded."""
@@ -97,6 +101,11 @@ class Revision:
         return self.labels.get(OPERATOR_LABEL, "")
 
     @property
+    def config_map(self) -> str:
+        """The values ConfigMap of the operator that made the release; empty if that is not known."""
+        return self.labels.get(CONFIG_MAP_LABEL, "")
+
+    @property
     def by_go_operator(self) -> bool:
         """Whether the Go operator made this revision."""
         return GO_OPERATOR_LABEL in self.labels and self.labels.get(MANAGED_LABEL) != "true"
@@ -151,6 +160,8 @@ class ReleaseState:
     """Of the rendered manifest; ``None`` as long as it is not rendered."""
     was_deployed: bool = True
     """Whether a revision of the release worked once, so that Helm upgrades."""
+    is_foreign: bool = False
+    """Whether others made or changed the last revision: nothing is concluded from it."""
     applied: bool = False
     """Whether the rendered manifest is that of the last revision, as its record shows: asked only if
     checksums of ours do not show it, or a chart may render to something else each time."""
@@ -237,6 +248,7 @@ def _after_render(state: ReleaseState, revision: Revision, manifest: Checksum) -
     if cause is None:
         return Skip(SkippedBy.MANIFEST, f"the manifest is that of revision {revision.number}")
     heals = revision.status == DEPLOYED and bool(state.absent) and _is_known(state) and not is_other
+    heals = heals and not state.is_foreign
     return Upgrade(cause, validate=_needs_validation(state, revision), heals=heals)
 
 
@@ -257,6 +269,8 @@ def _recovery(revision: Revision) -> Recover | None:
 def _cause_whatever_the_inputs(state: ReleaseState, revision: Revision) -> str | None:
     if revision.status != DEPLOYED:
         return f"revision {revision.number} is {revision.status}"
+    if state.is_foreign and revision.ours:
+        return f"revision {revision.number} was made or changed by others"
     if state.absent:
         return absence(state.absent)
     if not _is_known(state):

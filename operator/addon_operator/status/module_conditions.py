@@ -113,6 +113,7 @@ _OFF: Final = (_Status.DISABLED, _Status.DELETING)
 STALLED_TRIES: Final = 3
 """After so many tries in a row that failed, a module is stalled."""
 RUN_FAILED: Final = "RunFailed"
+CHANGED_BY_OTHERS: Final = "ChangedByOthers"
 DELETE_FAILED: Final = "DeleteFailed"
 _WAITS_FOR_WINDOW: Final = "WaitsForWindow"
 _WAITS_FOR_CONFIG: Final = "WaitsForConfigMap"
@@ -136,7 +137,7 @@ def _ready(module: state.ModuleState) -> _Said:
         besides = list(_besides(module))
         reason = besides[0][0] if besides else "RunSucceeded"
         told = "; ".join(["The last run succeeded", *(text.removesuffix(".") for _, text in besides)])
-        return _Said("True", reason, f"{told}.")
+        return _Said("False" if module.foreign_record else "True", reason, f"{told}.")
     if (held := module.held_back) is not None and _is_why(module, held):
         return _Said("False", _WAITS_FOR_WINDOW, error or f"The module is disabled; {held}.")
     if module.status is _Status.DISABLED:
@@ -207,7 +208,7 @@ def _drifted(module: state.ModuleState) -> _Said:
     if module.drift is None or module.status in _OFF:
         return _Said("Unknown", "NotKnown", "Its resources are not compared with its chart.")
     if module.drift.resources:
-        return _Said("True", "ChangedByOthers", module.drift.message)
+        return _Said("True", CHANGED_BY_OTHERS, module.drift.message)
     return _Said("False", "AsInstalled", "Nobody has changed its resources.")
 
 
@@ -234,6 +235,11 @@ def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
     alone = "Helm and healing leave it alone"
     said = (
         (is_failed, "Unhealthy", f"it is not healthy: {resources}"),
+        (
+            module.foreign_record,
+            CHANGED_BY_OTHERS,
+            f"{module.foreign_record}; an edit or a run of the module makes a revision from chart and values",
+        ),
         (module.lost_chart, "ChartLost", module.lost_chart),
         (
             module.not_in_force,

@@ -81,6 +81,7 @@ class ModuleStatusDocument(TypedDict):
     nextTry: NotRequired[ShownNextTry]
     maintenance: NotRequired[str]
     chartLost: NotRequired[str]
+    foreignRecord: NotRequired[str]
     failingHooks: NotRequired[list[str]]
     waitingBindings: NotRequired[list[str]]
     leftOutHooks: NotRequired[list[str]]
@@ -147,6 +148,8 @@ def _add_besides(made: ModuleStatusDocument, module: state.ModuleState) -> None:
     """Add what is to be known beside runs."""
     if module.maintenance:
         made["maintenance"] = module.maintenance
+    if module.foreign_record:
+        made["foreignRecord"] = module_conditions.one_line(module.foreign_record, _ERROR_MAX)
     if module.lost_chart:
         made["chartLost"] = module_conditions.one_line(module.lost_chart, _ERROR_MAX)
     if failing := _lines(module.beside.failing_hooks):

@@ -149,6 +149,7 @@ class _Module:
     def _attention(self) -> Iterator[tuple[bool, str]]:
         """Yield what calls for somebody, in the order in which the condition ``Ready`` has it."""
         row = self.row
+        yield bool(row["foreignRecord"]), "Changed by others"
         yield bool(row["chartLost"]), "Chart lost"
         yield bool(row["wrongValues"]), "Not in force"
         yield self._is_unregistered, "Not registered"
@@ -166,6 +167,7 @@ class _Module:
         row, is_progressing = self.row, self.row["health"] == _PROGRESSING
         yield self._error if self._run_failed else ""
         yield row["healthMessage"] if row["health"] == _FAILED else ""
+        yield row["foreignRecord"]
         yield row["chartLost"]
         yield row["wrongValues"]
         yield row["notRegistered"] if self._is_unregistered else ""
@@ -224,6 +226,7 @@ class _Module:
             health = ": ".join(filter(None, (row["health"], news(row["healthMessage"]))))
             yield "Health", [health, *([Moment(at, "since")] if (at := self._condition("Healthy")) else ())]
         yield "Changed by others", [news(row["drift"])]
+        yield "Record", [news(row["foreignRecord"])]
         yield "Chart", [news(row["chartLost"])]
         yield "Not in force", [news(row["wrongValues"])]
         yield (

@@ -87,6 +87,7 @@ class _Status(msgspec.Struct, rename="camel"):
     next_try: _NextTry | None = None
     maintenance: str = ""
     chart_lost: str = ""
+    foreign_record: str = ""
     failing_hooks: list[str] = []
     waiting_bindings: list[str] = []
     left_out_hooks: list[str] = []
@@ -186,6 +187,7 @@ def _row(
         "healthMessage": ""
         if health in ("", resource_health.HealthState.HEALTHY)
         else _cut(conditions["Healthy"].message),
+        "foreignRecord": _cut(stored.foreign_record),
         "drift": _said(conditions, "Drifted", "True"),
         "reason": _cut(conditions["Enabled"].message) if "Enabled" in conditions else "",
         "suspended": "" if stored.suspended is None else _suspended(stored.suspended),

@@ -13,7 +13,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from addon_operator.helm import binary, capabilities, command, memory, places, release_types
+from addon_operator.helm import binary, capabilities, command, memory, places, release_types, remembered
 from addon_operator.helm.releases import (
     live_objects,
     release_planning,
@@ -24,6 +24,7 @@ from addon_operator.helm.releases import (
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
+from addon_operator.modules import model
 from addon_operator.process.children import children
 from tests.support import kinds
 
@@ -32,7 +33,11 @@ SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 
 
 def storage_text(
-    manifest: str, hooks: Sequence[str] = (), description: str = "", values: Mapping[str, Any] | None = None
+    manifest: str,
+    hooks: Sequence[str] = (),
+    description: str = "",
+    values: Mapping[str, Any] | None = None,
+    version: int = 0,
 ) -> str:
     """A release as Helm stores it in a Secret: what is empty is left out."""
     content = {
@@ -41,6 +46,7 @@ def storage_text(
         "hooks": [{"manifest": hook} for hook in hooks],
         "info": {"description": description},
         "config": values,
+        "version": version,
     }
     content = {key: value for key, value in content.items() if value}
     inner = base64.b64encode(gzip.compress(json.dumps(content).encode()))
@@ -73,7 +79,7 @@ class FakeApi(client.KubeClient):
         metadata = {"name": object_name, "labels": dict(labels) | system, "resourceVersion": self._version()}
         self.objects[object_name] = {
             "metadata": metadata,
-            "data": {"release": storage_text(manifest, hooks, description, values)},
+            "data": {"release": storage_text(manifest, hooks, description, values, number)},
         }
 
     def rewrite(self, name: str, number: int, content: Mapping[str, Any]) -> None:
@@ -143,7 +149,7 @@ class FakeApi(client.KubeClient):
             raise self.patch_error
         assert isinstance(patch, Mapping)
         self.patches.append(path.rpartition("/")[2])
-        stored = self._stored(path, "PATCH", patch["metadata"]["resourceVersion"])
+        stored = self._stored(path, "PATCH", patch["metadata"].get("resourceVersion"))
         labels = stored["metadata"]["labels"] | patch["metadata"].get("labels", {})
         stored["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
         stored["metadata"].setdefault("annotations", {}).update(patch["metadata"].get("annotations", {}))
@@ -255,6 +261,10 @@ class SecretApi(client.KubeClient):
         return {**body, "metadata": {**body["metadata"], "resourceVersion": str(before + 1)}}
 
 
+def call_of(verb: str, number: int) -> remembered.CallUnderWay:
+    return remembered.CallUnderWay(verb=verb, number=number)
+
+
 def memory_of(api: client.KubeClient | None = None) -> memory.Memory:
     """A memory that nobody has read yet."""
     return memory.Memory(api or SecretApi(), NAMESPACE, "addon-operator", print)
@@ -281,6 +291,8 @@ class FakeHelm(children.Children):
         self.calls: list[list[str]] = []
         self.fail: dict[str, str] = {}
         """Verb → text of the error it ends with."""
+        self.leaves_pending = False
+        """Whether the last write of a verb that succeeds is refused."""
         self.stores_failed = True
         """Whether a verb that fails has come so far that there is a record of it."""
         self.stderr: list[str] = []
@@ -332,8 +344,10 @@ class FakeHelm(children.Children):
         if verb == "template":
             return result(stdout=self._rendered(arguments).encode())
         if verb in ("install", "upgrade"):
-            self._store(name, "deployed", arguments)
-        elif verb == "rollback":
+            printed = "pending-upgrade" if self.leaves_pending else "deployed"
+            self._store(name, printed, arguments)
+            return result(stdout=self._printed(name))
+        if verb == "rollback":
             self._roll_back(name, int(arguments[2]))
         elif "--keep-history" in arguments:
             self.api.set_status(name, self.api.last(name), "uninstalled")
@@ -341,15 +355,20 @@ class FakeHelm(children.Children):
             self.api.remove(name)
         return result()
 
+    def _printed(self, name: str) -> bytes:
+        try:
+            return json.dumps(self.api.content(name, self.api.last(name))).encode()
+        except ValueError:
+            return b""
+
     def _roll_back(self, name: str, number: int) -> None:
         last = self.api.last(name)
         labels = self.api.labels(name, number)
         for earlier in range(1, last + 1):
             if self.api.labels(name, earlier)["status"] == "deployed":
                 self.api.set_status(name, earlier, "superseded")
-        target = self.api.objects[f"sh.helm.release.v1.{name}.v{number}"]
         self.api.put(name, last + 1, "deployed", labels)
-        self.api.objects[f"sh.helm.release.v1.{name}.v{last + 1}"]["data"] = dict(target["data"])
+        self.api.rewrite(name, last + 1, {**self.api.content(name, number), "version": last + 1})
 
     def _rendered(self, arguments: list[str]) -> str:
         path = pathlib.Path(arguments[arguments.index("--values") + 1])
@@ -485,10 +504,23 @@ class World:
     capability_reads: int = 0
     take_ownership: release_types.TakeOwnership = release_types.TakeOwnership.ALWAYS
     live: "LiveCluster" = dataclasses.field(default_factory=LiveCluster)
+    secret: SecretApi = dataclasses.field(default_factory=SecretApi)
+    remembered: memory.Memory | None = None
+    """``None``: nothing is known, so every record counts as the operator's own."""
 
     def manager(self) -> releases.ReleaseManager:
         """A new manager, as a restarted operator has it."""
         return releases.ReleaseManager(self.planner())
+
+    async def restarted(self, *modules: model.Module) -> releases.ReleaseManager:
+        """A new manager, as a restarted operator has it that leads."""
+        self.remembered = memory_of(self.secret)
+        await self.remembered.load()
+        manager = self.manager()
+        manager.assign(modules)
+        await manager.observe_all()
+        await manager.remember()
+        return manager
 
     def planner(self) -> release_planning.ReleasePlanner:
         major, minor = (int(part) for part in self.version.removeprefix("v").split(".")[:2])
@@ -499,7 +531,7 @@ class World:
         reader = capabilities.CapabilityReader(self._capabilities, clock)
         return release_planning.ReleasePlanner(
             helm=helm,
-            records=records(self.api),
+            records=release_records.ReleaseRecords(self.api, helm.places, self.remembered or memory_of()),
             renderer=rendering.ChartRenderer(helm, reader, 1200.0, clock),
             options=release_types.Options(history_max=10, timeout=1200.0, take_ownership=self.take_ownership),
             live=live_objects.LiveObjects(

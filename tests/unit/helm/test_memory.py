@@ -249,7 +249,8 @@ async def test_a_thousand_releases_need_less_than_a_mebibyte(api: fakes.SecretAp
             shapes.RememberedRelease(
                 last=number,
                 deployed=number,
-                digest=remembered.digest([str(number)]),
+                life="abcdefgh",
+                digests=(remembered.digest([str(number)]),),
                 first=1_700_000_000.25 + number,
                 adopted=objects[:3],
                 kept=objects[3:5],
@@ -265,7 +266,7 @@ async def test_more_than_a_secret_takes_is_an_error_that_says_what_to_do(api: fa
     remembered = await started(api)
     for number in range(40_000):
         place = places.ReleaseLocation("addons", str(number))
-        remembered.put(place, shapes.RememberedRelease(digest=remembered.digest([str(number)])))
+        remembered.put(place, shapes.RememberedRelease(digests=(remembered.digest([str(number)]),)))
     with pytest.raises(errors.AddonOperatorError, match="run a second operator"):
         await remembered.write()
 

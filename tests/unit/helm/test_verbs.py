@@ -122,7 +122,7 @@ async def test_upgrade_saves_labels(tmp_path: pathlib.Path) -> None:
     await verbs.upgrade(helm(recorder, tmp_path), CALL, FILES, OPTIONS, LABELS, validate=True)
     assert " ".join(recorder.argv) == (
         "upgrade web /chart --install --reset-values --history-max 10 --values /values.json --skip-crds "
-        "--timeout 20m --labels a=1,b=2 --namespace addons"
+        "--timeout 20m --labels a=1,b=2 --output json --namespace addons"
     )
 
 
@@ -133,7 +133,7 @@ async def test_an_installation_again_has_the_flags_of_an_upgrade_that_it_knows(
     await verbs.install_again(helm(recorder, tmp_path, major=4), CALL, FILES, OPTIONS, LABELS)
     assert " ".join(recorder.argv) == (
         "install web /chart --replace --values /values.json --skip-crds --timeout 20m --labels a=1,b=2 "
-        "--server-side=true --force-conflicts --namespace addons"
+        "--server-side=true --force-conflicts --output json --namespace addons"
     )
 
 

@@ -33,6 +33,7 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> i
         "nextTry": None,
         "cure": [],
         "maintenance": "",
+        "foreignRecord": "",
         "chartLost": "",
         "hooksFail": [],
         "hooksLeftOut": [],

@@ -141,7 +141,8 @@ class _Planner:
         self._releases = {name for name, revision in revisions.items() if revision.exists}
         if self._has_hooks(self._modules.values()):
             self._given = await self._given_sources.take()
-        observed = await self._observe({name: revision.ours for name, revision in revisions.items()})
+        ours = {name: self._manager.is_ours(revision) for name, revision in revisions.items()}
+        observed = await self._observe(ours)
         decided = plan.plan_converge(observed)
         self._values.enabled = decided.enabled
         looked_at = [module for name, module in self._modules.items() if name in chosen]

@@ -225,6 +225,7 @@ class Converger:
             self._tell(events.ConvergeEnded(activation, time.monotonic() - began, superseded))
         if not superseded and self._wanted is None:
             self.first_done.set()
+            self._runner.releases.converged()
             self._times_given_way = 0
             if self._postponed is not None:
                 self.request(self._postponed)

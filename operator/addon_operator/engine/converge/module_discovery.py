@@ -194,7 +194,8 @@ class DiscoverTask(tasks.Task):
         try:
             # Before any script runs: without the releases nobody knows what there is to lose.
             there = await releases.observe_all(self._runner.states.modules)
-            observed = await self._discovery.observe(there, releases.ignored, releases.moved(there))
+            staying = releases.ignored | releases.taken_over
+            observed = await self._discovery.observe(there, staying, releases.moved(there))
             decided = plan.plan_converge(observed)
         except Exception as error:
             self._discovery.failed(error)

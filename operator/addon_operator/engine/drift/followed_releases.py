@@ -127,6 +127,9 @@ class FollowedReleases:
         async with turns:
             try:
                 await self._follow(module)
+            except helm_errors.ForeignRecordError:
+                # The manager has told it.
+                self._not_before[module] = self._clock.monotonic() + UNKNOWN_KIND_RETRY
             except errors.AddonOperatorError as error:
                 self._tell(events.Warned(f"module {module}: resources are not watched yet: {error}"))
                 self._not_before[module] = self._clock.monotonic() + RETRY

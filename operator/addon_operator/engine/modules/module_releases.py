@@ -130,12 +130,21 @@ class ModuleReleases:
         self._known = {name: revision.number for name, revision in revisions.items() if revision.exists}
         gone = set(revisions) - set(self._known)
         self._half_removed = {release for release in gone if not self._is_ignored(release)}
-        return {name: revision.ours for name, revision in revisions.items()}
+        return {name: self._manager.is_ours(revision) for name, revision in revisions.items()}
 
     @property
     def ignored(self) -> frozenset[str]:
         """What releases go by that are never removed."""
         return self._manager.places.ignored(self._ignored)
+
+    @property
+    def taken_over(self) -> frozenset[str]:
+        """Releases that were taken over, as nothing was remembered of them, and stay for this converge."""
+        return self._manager.taken_over
+
+    def converged(self) -> None:
+        """Note that a converge is through: what was taken over before is like other releases now."""
+        self._manager.converged()
 
     def exists(self, release: str) -> bool:
         """Say whether the release was there when it was last looked at, and may be removed."""

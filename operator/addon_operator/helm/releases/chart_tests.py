@@ -32,6 +32,15 @@ class ChartTests:
 
         Raises :class:`.HelmError` when one fails.
         """
+        record = await self._planner.records.read(self._request.module)
+        if record is not None:
+            # Helm runs what the record lists.
+            try:
+                await self._planner.records.content(record)
+            except helm_errors.ForeignRecordError as error:
+                raise helm_errors.HelmError(
+                    self._request.module, f"the chart's tests do not run: {error}"
+                ) from None
         pods = await self._pods()
         if pods is not None and not pods:
             return

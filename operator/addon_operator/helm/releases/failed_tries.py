@@ -17,6 +17,7 @@ from addon_operator.helm.releases import (
     live_objects,
     merge_conflicts,
     record_format,
+    release_calls,
     release_records,
 )
 from addon_operator.kube import api_errors
@@ -58,7 +59,7 @@ async def blamed(
     """Return the error of a call of Helm; one with what to do if it came of a record that Helm cannot use."""
     try:
         record = await records.read(error.module)
-        content = None if record is None else await records.content(record)
+        content = None if record is None else await records.content(record, whoever=True)
     except helm_errors.ReleaseRecordError as unreadable:
         return helm_errors.HelmError(error.module, str(unreadable))
     except (helm_errors.HelmError, api_errors.KubernetesError):
@@ -83,8 +84,10 @@ class FailedTries:
         live: live_objects.LiveObjects,
         request: release_types.ReleaseRequest,
         retaining: keeper.Keeper,
+        calls: release_calls.ReleaseCalls,
     ) -> None:
         self._helm = helm
+        self._calls = calls
         self._records = records
         self._live = live
         self._request = request
@@ -118,6 +121,7 @@ class FailedTries:
         after = f"{manifest}\n---\n{had}"
         sources = []
         for record, content in await self._contents():
+            # Only what bears the marks of the release is deleted.
             dropped = await asyncio.to_thread(manifests.dropped, content.manifest, after, self._namespace)
             sources.append(keeper.Source(record.revision, content, dropped))
         staying = await self._keeper.look(*sources, only_own=True)
@@ -136,7 +140,7 @@ class FailedTries:
         """
         if self._helm.binary.major >= _SERVER_SIDE_SINCE:
             return
-        for record, content in await self._contents():
+        for record, content in await self._contents(only_own=True):
             changes = await asyncio.to_thread(_changes, content.manifest, manifest, self._namespace)
             for resource, patch in changes:
                 try:
@@ -158,12 +162,18 @@ class FailedTries:
             what = f"{resource}, which revision {number} made and the chart no longer has,"
             raise self._error(error, f"{what} cannot be deleted") from error
 
-    async def _contents(self) -> list[tuple[release_records.Record, record_format.Content]]:
-        """Return the tries with what they applied, as far as that can be read, the oldest first."""
+    async def _contents(
+        self, *, only_own: bool = False
+    ) -> list[tuple[release_records.Record, record_format.Content]]:
+        """Return the tries with what they applied, as far as that can be read, the oldest first.
+
+        With ``only_own`` those of which others may have made something else are left out.
+        """
         found = []
         for record in await self._tries():
             with contextlib.suppress(helm_errors.ReleaseRecordError, api_errors.NotFound):
-                found.append((record, await self._records.content(record)))
+                is_tried = not only_own and await self._calls.explains(record)
+                found.append((record, await self._records.content(record, whoever=is_tried)))
         return found
 
     async def _tries(self) -> list[release_records.Record]:

@@ -5,6 +5,7 @@ import binascii
 import dataclasses
 import datetime as dt
 import gzip
+import json
 import pathlib
 import re
 import zlib
@@ -15,9 +16,12 @@ import orjson
 
 _SERVER_SIDE: Final = "ssa"
 _BEFORE_REMOVAL: Final = "pre-delete"
+_POLICIES: Final = ("before-hook-creation",)
 _NEVER: Final = "0001"
 """The year that Go writes for no time at all."""
 _FRACTION: Final = re.compile(r"(\.\d{6})\d+")
+_PLAIN: Final = re.compile(r"[a-z_]+")
+"""Keys of releases and hooks: Helm's language takes capitals, and some other letters, for the same."""
 _MAX_CONTENT: Final = 64 * 1024 * 1024
 """How many bytes a record may unpack to: those that a manifest may have."""
 
@@ -48,30 +52,58 @@ class Content:
     chart: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
     """The chart as Helm keeps it: without the charts within it."""
 
-
-def with_manifest(stored: str, change: Callable[[str], str], *, is_secret: bool) -> str:
-    """Return a release as it is stored, with what ``change`` makes of its manifest."""
-    decoded = _decoded(stored, is_secret=is_secret)
-    manifest = change(str(decoded.get("manifest") or ""))
-    return _encoded({**decoded, "manifest": manifest}, is_secret=is_secret)
+    @property
+    def with_hooks(self) -> str:
+        """The manifest, followed by those of the hooks."""
+        return self.manifest + "".join(f"\n---\n{hook}" for hook in self.hooks)
 
 
-def with_status(stored: str, status: str, description: str, *, is_secret: bool) -> str:
-    """Return a release as it is stored, with another status of its revision and why it has that."""
-    decoded = _decoded(stored, is_secret=is_secret)
-    info = {**(decoded.get("info") or {}), "status": status, "description": description}
-    return _encoded({**decoded, "info": info}, is_secret=is_secret)
+Release = Mapping[str, Any]
+"""A release as Helm knows it: what is stored, and what its verbs print as JSON."""
 
 
-def put_back(stored: str, status: str, change: Callable[[str], str], *, is_secret: bool) -> str:
-    """Return a release as it is stored, as if its removal had not begun.
+def made(printed: bytes) -> Release | None:
+    """Return the release that a verb of Helm has printed; ``None`` if it is none."""
+    try:
+        found = orjson.loads(printed)
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("manifest"), str | None) else None
 
-    ``change`` makes the manifest what it was.
-    """
-    decoded = _decoded(with_manifest(stored, change, is_secret=is_secret), is_secret=is_secret)
-    info = {key: value for key, value in (decoded.get("info") or {}).items() if key != "deleted"}
+
+def with_manifest(release: Release, change: Callable[[str], str]) -> Release:
+    """Return a release with what ``change`` makes of its manifest."""
+    return {**release, "manifest": change(str(release.get("manifest") or ""))}
+
+
+def emptied(release: Release) -> Release:
+    """Return a release without anything that Helm could delete or run."""
+    return {**release, "manifest": "", "hooks": []}
+
+
+def with_status(release: Release, status: str, description: str) -> Release:
+    """Return a release with another status of its revision and why it has that."""
+    info = {**(release.get("info") or {}), "status": status, "description": description}
+    return {**release, "info": info}
+
+
+def proven(release: Release) -> list[str]:
+    """Return what a digest of a release is made over: all that Helm deletes, creates or runs by it."""
+    hooks = release.get("hooks") or ()
+    parts = [str(release.get(key) or "") for key in ("name", "namespace", "version", "manifest")]
+    for hook in hooks:
+        # Helm writes the policy that it goes by where there is none as soon as it has run the hook.
+        policies = hook.get("delete_policies") or _POLICIES
+        told = [hook.get("events"), hook.get("weight") or 0, policies]
+        parts += [str(hook.get("manifest") or ""), orjson.dumps(told).decode()]
+    return parts
+
+
+def put_back(release: Release, status: str, change: Callable[[str], str]) -> Release:
+    """Return a release as if its removal had not begun; ``change`` makes the manifest what it was."""
+    info = {key: value for key, value in (release.get("info") or {}).items() if key != "deleted"}
     info |= {"status": status, "description": "its removal was taken back"}
-    return _encoded({**decoded, "info": info}, is_secret=is_secret)
+    return {**with_manifest(release, change), "info": info}
 
 
 def encode(manifest: str, hooks: Sequence[str], *, is_server_side: bool, is_secret: bool) -> str:
@@ -81,17 +113,17 @@ def encode(manifest: str, hooks: Sequence[str], *, is_server_side: bool, is_secr
         "hooks": [{"manifest": hook} for hook in hooks],
         "apply_method": _SERVER_SIDE if is_server_side else "",
     }
-    return _encoded(release, is_secret=is_secret, level=1)
+    return stored(release, is_secret=is_secret, level=1)
 
 
-def _encoded(release: Mapping[str, Any], *, is_secret: bool, level: int = 9) -> str:
+def stored(release: Release, *, is_secret: bool, level: int = 9) -> str:
+    """Return a release as Helm stores it."""
     content = base64.b64encode(gzip.compress(orjson.dumps(release), level))
     return (base64.b64encode(content) if is_secret else content).decode()
 
 
-def decode(stored: str, *, is_secret: bool) -> Content:
-    """Return what a stored release tells; raises :class:`ValueError` and others for what is not one."""
-    decoded = _decoded(stored, is_secret=is_secret)
+def content_of(decoded: Release) -> Content:
+    """Return what a release tells; raises :class:`ValueError` and others for what is not one."""
     # Helm leaves empty fields out: a chart whose templates are all switched off has no manifest.
     manifest = decoded.get("manifest", "")
     if not isinstance(manifest, str):
@@ -149,17 +181,28 @@ def _ended(hook: Mapping[str, Any]) -> float:
         return 0.0
 
 
-def _decoded(stored: str, *, is_secret: bool) -> Mapping[str, Any]:
-    """Decode a stored release."""
+def decode(stored: str, *, is_secret: bool) -> Release:
+    """Return a release that is stored; raises :class:`ValueError` and others for what is not one."""
     content = base64.b64decode(stored, validate=True)
     if is_secret:
         content = base64.b64decode(content, validate=True)
     if content[:2] == b"\x1f\x8b":
         content = _unpacked(content)
-    decoded: Mapping[str, Any] | None = orjson.loads(content)
+    decoded: Mapping[str, Any] | None = json.loads(content, object_pairs_hook=_each_once)
     if not isinstance(decoded, dict):
         raise binascii.Error("the release is not an object")
+    for part in (decoded, *(decoded.get("hooks") or ())):
+        if not all(map(_PLAIN.fullmatch, part)):
+            raise ValueError("it has keys that Helm may take for others")
     return decoded
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of JSON; Helm may make another one of keys that stand there twice."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return made
 
 
 def _unpacked(packed: bytes) -> bytes:

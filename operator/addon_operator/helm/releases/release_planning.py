@@ -74,7 +74,7 @@ class ReleasePlanner:
     ) -> None:
         self.helm = helm
         self.records = records
-        self.calls = release_calls.ReleaseCalls(records)
+        self.calls = release_calls.ReleaseCalls(records, helm.warn)
         self.renderer = renderer
         self.live = live
         self.options = options
@@ -211,6 +211,11 @@ class ReleasePlanner:
         For a stuck release the plan is how it recovers; after that it is planned again.
         Raises :class:`.HelmError` when the chart does not render.
         """
+        is_deployed = record is not None and record.revision.status == release.DEPLOYED
+        if record is not None and is_deployed and await self.calls.left_by_call(record):
+            told = f"revision {record.revision.number} was left by a call of Helm that was cut off"
+            yield ReleasePlan(release.Recover(f"{told}: it counts as failed"), record, inputs)
+            return
         state = release.ReleaseState(
             revision=record.revision if record else None,
             inputs=inputs.checksum,
@@ -218,6 +223,7 @@ class ReleasePlanner:
             rendered=self.records.rendered(record),
             absent=request.absent,
             was_deployed=await self.upgrades(record),
+            is_foreign=record is not None and self.records.proofs.is_foreign(record.revision),
         )
         decision = release.decide(state)
         if isinstance(decision, release.Recover | release.Skip):
@@ -318,9 +324,10 @@ class ReleasePlanner:
         if applied is None:
             return False
         namespace = self.helm.places.of(request.module).namespace
-        return await asyncio.to_thread(self._same, applied, rendered, again, namespace)
+        return await asyncio.to_thread(self.same, applied, rendered, again, namespace)
 
-    def _same(self, applied: str, rendered: str, again: str, namespace: str) -> bool:
+    def same(self, applied: str, rendered: str, again: str, namespace: str) -> bool:
+        """Say whether two manifests are the same but for what differs between renders; takes a moment."""
         labels = self.options.go_operator_labels
         return varying_parts.same(
             *(

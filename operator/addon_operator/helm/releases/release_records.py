@@ -13,13 +13,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from addon_operator.helm import helm_errors, memory, messages, places, release_types
-from addon_operator.helm.releases import record_format, record_lists, saved_places
+from addon_operator.helm.releases import record_format, record_lists, record_proofs, saved_places
 from addon_operator.kernel import json_types
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.modules import manifests, release
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_CHECKSUMS: Final = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class ReleaseRecords:
         self._lists = record_lists.RecordLists(api, where, f"{driver}s", remembered)
         self.places = where
         self.memory = remembered
+        self.proofs = record_proofs.RecordProofs(remembered, where)
+        """Which of them are the operator's own."""
         self._records: dict[str, Record] = {}
         self._rendered: dict[str, tuple[int, release.Rendered]] = {}
         self._is_complete = False
@@ -112,14 +115,29 @@ class ReleaseRecords:
         self._touched.add(name)
         self._doubted.add(name)
 
+    def is_private(self, name: str) -> bool:
+        """Say whether nobody but the operator may write records of a release."""
+        return self._is_secret and not self.places.is_elsewhere(name)
+
     def check_operator(self, record: Record | None) -> None:
-        """Raise :class:`.HelmError` for a release that the operator of another namespace made."""
-        if record is None or record.revision.operator in ("", self.places.own_namespace):
+        """Raise :class:`.HelmError` for a release that another operator made."""
+        if record is None or not self.is_of_another(record.revision):
             return
+        namespace, config_map = record.revision.operator, record.revision.config_map
+        whose = f"the operator in namespace {namespace or self.places.own_namespace}"
+        whose += f" with the ConfigMap {config_map}" if config_map else ""
         raise helm_errors.HelmError(
             record.revision.release,
-            f"release {self.places.of(record.revision.release)} belongs to the operator in namespace "
-            f"{record.revision.operator}; give the module another releaseName or namespace",
+            f"release {self.places.of(record.revision.release)} belongs to {whose}; give the module another "
+            f"releaseName or namespace, or, if there is no such operator any more, remove the labels "
+            f"{release.OPERATOR_LABEL} and {release.CONFIG_MAP_LABEL} from the record {self.title(record)}",
+        )
+
+    def is_of_another(self, revision: release.Revision) -> bool:
+        """Say whether the labels of another operator claim a release."""
+        return revision.operator not in ("", self.places.own_namespace) or revision.config_map not in (
+            "",
+            self.memory.owner,
         )
 
     def rendered(self, record: Record | None) -> release.Rendered | None:
@@ -140,8 +158,11 @@ class ReleaseRecords:
         await self.add_labels(record, labels | rendered.labels(number) | self.marks(name), annotations)
 
     def marks(self, name: str) -> dict[str, str]:
-        """Return labels that say whose release it is, if it is in another namespace than the operator."""
-        return {release.OPERATOR_LABEL: self.places.own_namespace} if self.places.is_elsewhere(name) else {}
+        """Return labels that say whose release it is, by ConfigMap and, if that is another one, namespace."""
+        marks = {release.CONFIG_MAP_LABEL: self.memory.owner}
+        if self.places.is_elsewhere(name):
+            marks[release.OPERATOR_LABEL] = self.places.own_namespace
+        return marks
 
     async def add_labels(
         self, record: Record, labels: Mapping[str, str | None], annotations: Mapping[str, str] = _NONE
@@ -170,25 +191,35 @@ class ReleaseRecords:
         A record that is gone or was touched meanwhile is left alone. One that cannot be decoded is deleted:
         Helm could do nothing with it either.
         """
-        metadata = {"resourceVersion": record.resource_version, "labels": {"status": release.FAILED}}
         description = f"interrupted: it was {record.revision.status} when its Helm was gone"
         try:
-            stored = await self._api.get(self.path_of(record))
-            with self._naming(record):
-                changed = await asyncio.to_thread(
-                    record_format.with_status,
-                    stored.get("data", {})["release"],
-                    release.FAILED,
-                    description,
-                    is_secret=self._is_secret,
-                )
-            patch = {"metadata": metadata, "data": {"release": changed}}
-            await self._api.patch(self.path_of(record), patch)
+            await self._edit(
+                record,
+                lambda decoded: record_format.with_status(decoded, release.FAILED, description),
+                {"status": release.FAILED},
+                resource_version=record.resource_version,
+            )
         except helm_errors.ReleaseRecordError:
             return await self.drop(record)
         except (api_errors.NotFound, api_errors.Conflict):
             pass
         return await self.read(record.revision.release)
+
+    async def mark_uninstalled(self, record: Record, labels: Mapping[str, str]) -> None:
+        """Let a record say that its release is gone, and hold nothing else.
+
+        A record that cannot be decoded is deleted. Raises what the client raises.
+        """
+        try:
+            await self._edit(
+                record,
+                lambda decoded: record_format.emptied(
+                    record_format.with_status(decoded, release.UNINSTALLED, "removed without Helm")
+                ),
+                {**labels, "status": release.UNINSTALLED},
+            )
+        except helm_errors.ReleaseRecordError:
+            await self.drop(record)
 
     async def drop(self, record: Record) -> Record | None:
         """Delete the record of a revision, and give the one before it.
@@ -235,19 +266,15 @@ class ReleaseRecords:
 
         Gives it as it is then. Raises what :meth:`spare` raises.
         """
-        stored = await self._api.get(self.path_of(record))
-        with self._naming(record):
-            changed = await asyncio.to_thread(
-                record_format.put_back,
-                stored.get("data", {})["release"],
-                status,
-                lambda text: manifests.without_policy(text, kept.__contains__),
-                is_secret=self._is_secret,
+
+        def change(decoded: record_format.Release) -> record_format.Release:
+            return record_format.put_back(
+                decoded, status, lambda text: manifests.without_policy(text, kept.__contains__)
             )
+
         labels = {"status": status, release.REMOVAL_LABEL: None}
-        metadata = {"resourceVersion": stored["metadata"]["resourceVersion"], "labels": labels}
         with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
-            await self._api.patch(self.path_of(record), {"metadata": metadata, "data": {"release": changed}})
+            await self._edit(record, change, labels, only_own=True)
         return await self.read(record.revision.release)
 
     async def complete(self, record: Record) -> Record | None:
@@ -267,19 +294,163 @@ class ReleaseRecords:
     async def _rewrite(
         self, record: Record, change: Callable[[str], str], *, is_other: bool = True
     ) -> Record | None:
-        """Change the manifest of a revision; ``is_other``: it is no longer what was rendered from then on."""
-        stored = await self._api.get(self.path_of(record))
-        with self._naming(record):
-            text = stored.get("data", {})["release"]
-            changed = await asyncio.to_thread(
-                record_format.with_manifest, text, change, is_secret=self._is_secret
-            )
-        checksums = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL)) if is_other else {}
-        metadata = {"resourceVersion": stored["metadata"]["resourceVersion"], "labels": checksums}
-        await self._api.patch(self.path_of(record), {"metadata": metadata, "data": {"release": changed}})
+        """Change the manifest of a revision of ours; ``is_other``: it is no longer what was rendered then."""
+        labels = _NO_CHECKSUMS if is_other else {}
+        await self._edit(
+            record, lambda decoded: record_format.with_manifest(decoded, change), labels, only_own=True
+        )
         if is_other:
             self._rendered.pop(record.revision.release, None)
         return await self.read(record.revision.release)
+
+    async def cut(self, record: Record, manifest: str) -> record_format.Content:
+        """Let a revision that others made list only what ``manifest`` has, too, and give what it held.
+
+        Helm, which goes on from it, then deletes nothing by it. Raises what :meth:`spare` raises.
+        """
+        namespace = self.places.of(record.revision.release).namespace
+
+        def change(decoded: record_format.Release) -> record_format.Release:
+            without_hooks = {**decoded, "hooks": []}
+            return record_format.with_manifest(
+                without_hooks, lambda text: manifests.common(text, manifest, namespace)
+            )
+
+        held = await self._edit(record, change, {**_NO_CHECKSUMS, release.DIGEST_LABEL: None})
+        await self.read(record.revision.release)
+        return held
+
+    async def _edit(
+        self,
+        record: Record,
+        change: Callable[[record_format.Release], record_format.Release],
+        labels: Mapping[str, str | None],
+        *,
+        only_own: bool = False,
+        resource_version: str = "",
+    ) -> record_format.Content:
+        """Change what a record holds, and give what it held; what was ours before is ours afterwards.
+
+        Raises :class:`.ReleaseRecordError` when it cannot be decoded, also for one of others with
+        ``only_own``, and what the client raises.
+        """
+        stored = await self._api.get(self.path_of(record))
+        decoded, content = await self._opened(record, stored)
+        is_own = await self._is_own(record, stored, decoded, raises=only_own)
+        text, digest = await asyncio.to_thread(self._changed, record, change, decoded)
+        if is_own:
+            await self.proofs.expect(record.revision, digest)
+            labels = {**labels, release.DIGEST_LABEL: digest}
+        version = resource_version or stored["metadata"]["resourceVersion"]
+        metadata = {"resourceVersion": version, "labels": dict(labels)}
+        await self._api.patch(self.path_of(record), {"metadata": metadata, "data": {"release": text}})
+        return content
+
+    def _changed(
+        self,
+        record: Record,
+        change: Callable[[record_format.Release], record_format.Release],
+        decoded: record_format.Release,
+    ) -> tuple[str, str]:
+        """Return what is stored of a changed release, and its digest."""
+        changed = change(decoded)
+        digest = self.proofs.digest(record.revision.release, record.revision.number, changed)
+        return record_format.stored(changed, is_secret=self._is_secret), digest
+
+    async def confirm(self, record: Record, made: record_format.Release) -> Record:
+        """Have the record of a revision say what Helm made, and that it is ours; gives it as it is then.
+
+        Its last write may have been refused, and it may have been changed since.
+        Raises what the client raises.
+        """
+        name, number = record.revision.release, record.revision.number
+        if not (digest := await self._digest(record, made)):
+            return record
+        place = self.places.of(name)
+        labels = {release.DIGEST_LABEL: digest, **self.marks(name)}
+        if record.revision.status != release.DEPLOYED:
+            record = await self._put_right(record, made, labels)
+        while (changed := await self.add_labels(record, labels)) is None:
+            # Somebody was faster: what they changed will not be what the digest says.
+            record = await self.read(name) or record
+            if record.revision.number != number:
+                break
+        self.memory.change(place, last=number, deployed=number, digests=(digest,), failed=())
+        return changed or record
+
+    async def _put_right(
+        self, record: Record, made: record_format.Release, labels: Mapping[str, str]
+    ) -> Record:
+        """Write what Helm could not write any more."""
+        deployed = record_format.with_status(made, release.DEPLOYED, "its record was put right")
+        text = await asyncio.to_thread(record_format.stored, deployed, is_secret=self._is_secret)
+        metadata = {"labels": {**labels, "status": release.DEPLOYED}}
+        await self._api.patch(self.path_of(record), {"metadata": metadata, "data": {"release": text}})
+        for each in await self.history(record.revision.release):
+            if each.revision.status == release.DEPLOYED and each.revision.number < record.revision.number:
+                await self._edit(
+                    each,
+                    lambda decoded: record_format.with_status(decoded, release.SUPERSEDED, ""),
+                    {"status": release.SUPERSEDED},
+                )
+        return await self.read(record.revision.release) or record
+
+    async def released(self, record: Record) -> record_format.Release:
+        """Return what Helm keeps of a revision of ours; raises :class:`.ReleaseRecordError`."""
+        stored = await self._api.get(self.path_of(record))
+        decoded, _ = await self._opened(record, stored)
+        await self._is_own(record, stored, decoded, raises=True)
+        return decoded
+
+    async def sign(
+        self, record: Record, is_right: Callable[[record_format.Content], bool] = lambda _: True
+    ) -> Record | None:
+        """Count a revision as ours as it is now, if that is right; gives its record as it is then.
+
+        Raises :class:`.ReleaseRecordError` when it cannot be decoded, and what the client raises.
+        """
+        stored = await self._api.get(self.path_of(record))
+        decoded, content = await self._opened(record, stored)
+        if not await asyncio.to_thread(is_right, content):
+            return None
+        self.proofs.begin(record.revision.release)
+        if not (digest := await self._digest(record, decoded)):
+            return record
+        return await self.add_labels(
+            dataclasses.replace(record, resource_version=stored["metadata"]["resourceVersion"]),
+            {release.DIGEST_LABEL: digest, **self.marks(record.revision.release)},
+        )
+
+    async def _is_own(
+        self, record: Record, stored: client.Object, decoded: record_format.Release, *, raises: bool = False
+    ) -> bool:
+        """Say whether a record is ours as it is now; with ``raises``, raise an error if not."""
+        found = self._record(stored)
+        try:
+            self.proofs.check(
+                record.revision if found is None else found.revision, await self._digest(record, decoded)
+            )
+        except helm_errors.ForeignRecordError:
+            if raises:
+                raise
+            return False
+        return True
+
+    async def _digest(self, record: Record, decoded: record_format.Release) -> str:
+        name, number = record.revision.release, record.revision.number
+        return await asyncio.to_thread(self.proofs.digest, name, number, decoded)
+
+    async def _opened(
+        self, record: Record, stored: client.Object
+    ) -> tuple[record_format.Release, record_format.Content]:
+        def work() -> tuple[record_format.Release, record_format.Content]:
+            text = (stored.get("data") or {})["release"]
+            decoded = record_format.decode(text, is_secret=self._is_secret)
+            return decoded, record_format.content_of(decoded)
+
+        with self._naming(record):
+            # Unpacking a megabyte takes tens of milliseconds.
+            return await asyncio.to_thread(work)
 
     async def read_deployed(self, name: str) -> tuple[Record, Record] | None:
         """Return the last deployed revision of a release, and its last one; ``None`` if none is deployed."""
@@ -330,17 +501,33 @@ class ReleaseRecords:
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
         content = await self.content(record)
-        return content.manifest + "".join(f"\n---\n{hook}" for hook in content.hooks if with_hooks)
+        return content.with_hooks if with_hooks else content.manifest
 
-    async def content(self, record: Record) -> record_format.Content:
-        """Return what a record holds; raises :class:`.ReleaseRecordError` when it cannot be decoded."""
-        return await self._decoded(record, await self._api.get(self.path_of(record)))
+    async def content(self, record: Record, *, whoever: bool = False) -> record_format.Content:
+        """Return what a record holds; raises :class:`.ReleaseRecordError` when it cannot be decoded.
 
-    async def _decoded(self, record: Record, stored: client.Object) -> record_format.Content:
-        with self._naming(record):
-            # Unpacking a megabyte takes tens of milliseconds.
-            text = stored.get("data", {})["release"]
-            return await asyncio.to_thread(record_format.decode, text, is_secret=self._is_secret)
+        So it does for a record that others made or changed, but not with ``whoever``.
+        """
+        stored = await self._api.get(self.path_of(record))
+        return await self._content(record, stored, whoever=whoever)
+
+    async def _content(
+        self, record: Record, stored: client.Object, *, whoever: bool = False
+    ) -> record_format.Content:
+        decoded, content = await self._opened(record, stored)
+        if not whoever:
+            await self._is_own(record, stored, decoded, raises=True)
+        return content
+
+    async def is_own(self, record: Record) -> bool:
+        """Say whether a record is the operator's own as it is now; what cannot be decoded is not."""
+        if not self.memory.is_known:
+            return True
+        try:
+            await self.content(record)
+        except (helm_errors.ReleaseRecordError, api_errors.NotFound):
+            return False
+        return True
 
     async def revision_inputs(self, name: str) -> release_types.RevisionInputs | None:
         """Return what the last revision of a release was made with; ``None`` if there is none.
@@ -356,7 +543,7 @@ class ReleaseRecords:
     async def inputs(self, record: Record) -> release_types.RevisionInputs:
         """Return what a revision was made with; raises :class:`.ReleaseRecordError` if that is unreadable."""
         stored = await self._api.get(self.path_of(record))
-        revision, content = record.revision, await self._decoded(record, stored)
+        revision, content = record.revision, await self._content(record, stored)
         return release_types.RevisionInputs(
             revision.number,
             by_go_operator=revision.by_go_operator,
@@ -387,7 +574,15 @@ class ReleaseRecords:
     def _naming(self, record: Record) -> Iterator[None]:
         try:
             yield
-        except (KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            OSError,
+            EOFError,
+            zlib.error,
+        ) as error:
             raise helm_errors.ReleaseRecordError(
                 f"the record {self.title(record)} of release {record.revision.release} cannot be decoded "
                 f"({type(error).__name__}), by Helm neither: restore it, or delete it; the next run "
@@ -424,8 +619,9 @@ class ReleaseRecords:
 
     def _counts(self, name: str, record: Record) -> bool:
         """Say whether it is a module's, made by this operator, or in its namespace and of no other one."""
-        operator = record.revision.operator
-        is_own = self.places.own_namespace == (operator or self.places.of(name).namespace)
+        is_marked = record.revision.operator == self.places.own_namespace
+        is_near = not record.revision.operator and not self.places.is_elsewhere(name)
+        is_own = (is_marked or is_near) and not self.is_of_another(record.revision)
         return is_own or self.places.is_of_module(name)
 
 

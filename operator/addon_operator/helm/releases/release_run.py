@@ -27,6 +27,7 @@ from addon_operator.helm.releases import (
     failed_tries,
     keeper,
     merge_conflicts,
+    record_format,
     release_planning,
     release_preview,
     release_records,
@@ -36,11 +37,12 @@ from addon_operator.helm.releases import (
     uninstalling,
     unknown_fields,
 )
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.modules import crd_files, manifests, release
 
 _RECOVERIES: Final = 3
+_SHOWN: Final = 10
 
 
 class ReleaseRun:
@@ -61,7 +63,7 @@ class ReleaseRun:
         self._keeper = planner.keeper_of(request.module, request.give_up, request.directory)
         self._had = ""
         self._tries = failed_tries.FailedTries(
-            planner.helm, planner.records, planner.live, request, self._keeper
+            planner.helm, planner.records, planner.live, request, self._keeper, planner.calls
         )
 
     async def run(self) -> release_types.ReleaseOutcome:
@@ -123,11 +125,13 @@ class ReleaseRun:
         self, plan: release_planning.ReleasePlan, decision: release.Upgrade
     ) -> release_types.ReleaseOutcome:
         await self._look_after_tries(plan)
+        await self._set_aside(plan.manifest)
         await self._keep(plan.manifest)
         await self._forget_failed(plan.rendered)
         before = self._last_record().revision
         # Helm copies labels: this is another try, whatever came of the last one.
-        labels: dict[str, str | None] = {release.REJECTED_LABEL: None} if _is_rejected(before) else {}
+        stale = {release.REJECTED_LABEL, release.DIGEST_LABEL} & before.labels.keys()
+        labels: dict[str, str | None] = dict.fromkeys(stale)
         if plan.rendered:
             places_of_hooks, _ = saved_places.changes(before.labels, self._request.hook_places)
             labels |= {**places_of_hooks, **plan.rendered.labels(before.number + 1)}
@@ -160,7 +164,9 @@ class ReleaseRun:
         with self._stopwatch.measured(release_types.Operation.CHECK):
             await self._tries.check_refusal(record, plan.manifest)
             if not is_install:
-                before = await self._records.upgraded_from(record)
+                is_left = await self._planner.calls.left_by_call(record)
+                left = await self._planner.calls.before(record) if is_left else None
+                before = left or await self._records.upgraded_from(record)
                 kept = await self._tries.clear(plan.manifest, before)
                 self._planner.tell_kept(self._request.module, kept)
                 return
@@ -168,6 +174,32 @@ class ReleaseRun:
             await self._tries.adapt(plan.manifest)
             if history_max := self._planner.options.history_max:
                 await self._tries.prune(history_max - 1)
+
+    async def _set_aside(self, manifest: str) -> None:
+        """Let Helm, which goes on from a revision, delete nothing by one that others made or changed.
+
+        What a call left that was cut off goes, if the revision before it is our own.
+        """
+        last = self._last_record()
+        calls = self._planner.calls
+        with self._stopwatch.measured(release_types.Operation.CHECK):
+            if await calls.left_by_call(last) and await calls.before(last):
+                self._record = await self._records.drop(last)
+            before = await self._records.upgraded_from(self._last_record())
+            if await calls.is_trusted(before):
+                return
+            try:
+                held = await self._records.cut(before, manifest)
+            except helm_errors.ReleaseRecordError as error:
+                raise helm_errors.HelmError(self._request.module, str(error)) from None
+            self._record = await self._records.get(self._request.module)
+            namespace = self._helm.places.of(self._request.module).namespace
+            left = await asyncio.to_thread(manifests.dropped, held.manifest, manifest, namespace)
+        text = f"revision {before.revision.number} was made or changed by others: nothing is deleted by it"
+        if left:
+            named = names.listed([str(each) for each in left], _SHOWN)
+            text += f", and these objects stay, as only that revision lists them: {named}"
+        self._helm.warn(self._request.module, text)
 
     async def _explained(
         self, error: helm_errors.HelmError, manifest: str, description: str
@@ -213,7 +245,7 @@ class ReleaseRun:
         unknown: list[str] = []
         call = dataclasses.replace(self._request.call, is_install=is_install, on_unknown_field=unknown.append)
         given = (self._helm, call, plan.files, self._planner.options, marked)
-        upgrade: Callable[..., Awaitable[None]] = functools.partial(verbs.upgrade, *given, validate=validate)
+        upgrade: Callable[..., Awaitable[bytes]] = functools.partial(verbs.upgrade, *given, validate=validate)
         if is_install and self._record is not None:
             upgrade = functools.partial(verbs.install_again, *given)
         number = 1 if self._record is None else self._record.revision.number + 1
@@ -222,14 +254,14 @@ class ReleaseRun:
                 self._request.module, "install" if is_install else "upgrade", number
             )
             try:
-                await self._upgrade_or_adopt(upgrade, plan)
+                made = record_format.made(await self._upgrade_or_adopt(upgrade, plan))
             except helm_errors.HelmError as error:
-                await self._planner.calls.end(self._request.module)
+                await self._sign_failed(plan, number, await self._planner.calls.end(self._request.module))
                 await self._warn_of_fields(unknown, plan.manifest)
                 if (blamed := await failed_tries.blamed(self._records, error)) is not error:
                     raise blamed from error
                 raise await self._explained(error, plan.manifest, error.message) from error.__cause__
-            self._record = await self._planner.calls.end(self._request.module)
+            self._record = await self._planner.calls.end(self._request.module, made)
         applied = await self._applied()
         await self._keeper.take_back(applied, self._had)
         self._planner.settled(self._request.module)
@@ -247,16 +279,39 @@ class ReleaseRun:
         self._planner.check_leaving(self._request.module, manifest)
 
     async def _upgrade_or_adopt(
-        self, upgrade: Callable[..., Awaitable[None]], plan: release_planning.ReleasePlan
-    ) -> None:
+        self, upgrade: Callable[..., Awaitable[bytes]], plan: release_planning.ReleasePlan
+    ) -> bytes:
         """Install or upgrade, and take over what exists already if that is allowed."""
         try:
-            await upgrade()
+            return await upgrade()
         except helm_errors.HelmError as error:
             if not messages.is_foreign(error.message):
                 raise
             self._adopted += await self._adoption(plan, error)
-            await upgrade(take_ownership=True)
+            return await upgrade(take_ownership=True)
+
+    async def _sign_failed(
+        self, plan: release_planning.ReleasePlan, number: int, record: release_records.Record | None
+    ) -> None:
+        """Count a revision that failed as ours, if it is what the chart renders to."""
+        if record is None or record.revision.number != number or record.revision.is_busy:
+            return
+        namespace = self._helm.places.of(self._request.module).namespace
+        try:
+            is_upgrade = isinstance(plan.decision, release.Upgrade)
+            rendered = plan.manifest or await self._renderer.render(
+                self._request, plan.inputs, plan.files, is_upgrade=is_upgrade
+            )
+            again = rendered
+            if plan.inputs.is_by_chance:
+                again = await self._renderer.again(self._request, plan.inputs, plan.files)
+            await self._records.sign(
+                record,
+                lambda held: self._planner.same(held.with_hooks, rendered, again, namespace),
+            )
+        except (helm_errors.HelmError, helm_errors.ReleaseRecordError, api_errors.KubernetesError) as error:
+            text = f"what revision {number} made is not known, as its record cannot be marked: {error}"
+            self._helm.warn(self._request.module, text)
 
     async def _applied(self) -> str:
         """Return what Helm has just applied; nothing if its record cannot be read."""
@@ -396,7 +451,3 @@ class ReleaseRun:
             adopted=self._adopted,
             seconds=dict(self._stopwatch.seconds),
         )
-
-
-def _is_rejected(revision: release.Revision) -> bool:
-    return release.REJECTED_LABEL in revision.labels

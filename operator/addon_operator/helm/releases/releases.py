@@ -4,7 +4,7 @@ import asyncio
 import collections
 import contextlib
 import pathlib
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Final
 
 from addon_operator.helm import command, helm_errors, release_types
@@ -13,6 +13,7 @@ from addon_operator.helm.releases import (
     kept_revisions,
     release_planning,
     release_preview,
+    release_records,
     release_run,
     render_inputs,
     rollback,
@@ -33,6 +34,11 @@ class ReleaseManager:
         self.places = planner.helm.places
         """Where the releases of modules are."""
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
+        self._foreign: dict[names.ModuleName, str] = {}
+        self.judged: Callable[[names.ModuleName, str, bool], None] = lambda *_: None
+        """Is told that others made or changed the record of a module's release, or, with no text, that nobody
+        did any more; and whether that is the first that this process says of it.
+        """
 
     def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
         """Say which modules there are; gives those whose release was elsewhere until now."""
@@ -65,6 +71,15 @@ class ReleaseManager:
             self._planner.helm.warn(names.ModuleName(""), text)
         return self._records.unreadable
 
+    @property
+    def taken_over(self) -> frozenset[str]:
+        """Releases of which nothing was remembered, and that are not removed before a converge is through."""
+        return self._planner.calls.taken_over
+
+    def converged(self) -> None:
+        """Note that a converge is through."""
+        self._planner.calls.taken_over = frozenset()
+
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         """Install or upgrade the module's release if that is necessary.
 
@@ -73,7 +88,10 @@ class ReleaseManager:
         API client. Cancelling it ends Helm first.
         """
         async with self._alone(request.module):
-            return await release_run.ReleaseRun(self._planner, request).run()
+            outcome = await release_run.ReleaseRun(self._planner, request).run()
+        if outcome.action in (release_types.ReleaseAction.INSTALLED, release_types.ReleaseAction.UPGRADED):
+            self._note_foreign(request.module, "")
+        return outcome
 
     async def roll_back(
         self, request: release_types.ReleaseRequest, failed: Exception, *, unhealthy: bool
@@ -140,6 +158,8 @@ class ReleaseManager:
             self._records.check_operator(record)
             if record is None or not (record.revision.exists or record.revision.half_removed):
                 return False
+            if not self.places.is_of_module(module) and not await self._may_purge(record):
+                return False
             removal = uninstalling.Uninstallation(self._planner, command.Call(module), give_up, directory)
             await removal.run(record, keep_record=keep_record)
             return record.revision.exists
@@ -152,6 +172,32 @@ class ReleaseManager:
     async def look_at_leaving(self) -> None:
         """Look which of them are still there; raises what the client raises."""
         await self._planner.look_at_leaving()
+
+    async def _may_purge(self, record: release_records.Record) -> bool:
+        """Say whether a release without a module may go: it is our own, or one that all are purged with."""
+        if not (record.revision.ours or self.places.is_elsewhere(record.revision.release)):
+            return True
+        try:
+            await self._records.content(record)
+        except helm_errors.ForeignRecordError:
+            pass
+        except helm_errors.ReleaseRecordError as error:
+            raise helm_errors.HelmError(record.revision.release, str(error)) from None
+        else:
+            return True
+        place = self.places.of(record.revision.release)
+        self._planner.helm.warn(
+            names.ModuleName(record.revision.release),
+            f"release {place} stays: others made or changed revision {record.revision.number}, so nobody "
+            f"knows whose it is; remove it with 'helm uninstall {place.name} --namespace {place.namespace}'",
+        )
+        return False
+
+    def is_ours(self, revision: release.Revision) -> bool:
+        """Say whether a release is remembered as this operator's; a label alone proves nothing."""
+        memory = self._records.memory
+        is_remembered = not memory.is_known or bool(memory.of(self.places.of(revision.release)).life)
+        return revision.ours and is_remembered
 
     async def manifest(self, module: names.ModuleName) -> str | None:
         """Return what Helm applied with the last revision, without hooks; ``None`` if there is no release.
@@ -191,7 +237,19 @@ class ReleaseManager:
 
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
-        return await self._records.deployed(module)
+        try:
+            deployed = await self._records.deployed(module)
+        except helm_errors.ForeignRecordError as error:
+            self._note_foreign(module, str(error))
+            raise
+        self._note_foreign(module, "")
+        return deployed
+
+    def _note_foreign(self, module: names.ModuleName, text: str) -> None:
+        is_first = module not in self._foreign
+        if text != self._foreign.get(module, ""):
+            self.judged(module, text, is_first)
+        self._foreign[module] = text
 
     @contextlib.asynccontextmanager
     async def _alone(self, module: names.ModuleName) -> AsyncIterator[None]:

@@ -17,6 +17,7 @@ from addon_operator.helm.releases import (
     release_records,
     uninstalling,
 )
+from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.modules import manifests, release
 
@@ -55,11 +56,15 @@ class Rollback:
                 )
                 await removal.run(last)
                 return self._told(failed, "the release is uninstalled, as there was none before")
-            await self._planner.calls.begin(self._request.module, "rollback", last.revision.number + 1)
-            await self._roll_back(last, target)
-            await self._planner.calls.end(self._request.module)
-        except helm_errors.HelmError as error:
-            return self._refused(failed, f"the rollback failed, too: {error.message}")
+            made = {**await self._records.released(target), "version": last.revision.number + 1}
+            try:
+                await self._roll_back(last, target)
+            except helm_errors.HelmError:
+                await self._planner.calls.end(self._request.module)
+                raise
+            await self._planner.calls.end(self._request.module, made)
+        except (helm_errors.HelmError, helm_errors.ReleaseRecordError) as error:
+            return self._refused(failed, f"the rollback failed, too: {_message(error)}")
         await self._remember(last, target, failed)
         return self._told(
             failed,
@@ -81,7 +86,8 @@ class Rollback:
             ):
                 return None
             is_good = record.revision.status in (release.DEPLOYED, release.SUPERSEDED)
-            if is_good and (not unhealthy or record.revision.is_marked(release.HEALTHY_LABEL)):
+            is_wanted = is_good and (not unhealthy or record.revision.is_marked(release.HEALTHY_LABEL))
+            if is_wanted and await self._records.is_own(record):
                 return record
         return None
 
@@ -91,6 +97,7 @@ class Rollback:
         dropped = await asyncio.to_thread(manifests.dropped, now.manifest, content.manifest, namespace)
         source = keeper.Source(last.revision, now, dropped)
         await self._planner.keep(self._request, last, source)
+        await self._planner.calls.begin(self._request.module, "rollback", last.revision.number + 1)
         await verbs.rollback(
             self._planner.helm,
             self._request.call,
@@ -129,3 +136,7 @@ class Rollback:
 
     def _without_module(self, text: object) -> str:
         return str(text).removeprefix(f"module {self._request.module}: ")
+
+
+def _message(error: errors.AddonOperatorError) -> str:
+    return error.message if isinstance(error, helm_errors.HelmError) else str(error)

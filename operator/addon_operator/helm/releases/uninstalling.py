@@ -2,10 +2,12 @@
 
 What stays is known before: it keeps Helm's own policy in the record, and what other releases have is taken
 out of it. A removal that was begun can be taken back as long as Helm has not returned: the record says again
-what it said before.
+what it said before. By a record that others made or changed Helm does nothing: of what it lists only goes
+what bears the marks of the release in the cluster, and no hook of the chart runs.
 """
 
 import asyncio
+import dataclasses
 import pathlib
 from collections.abc import Mapping
 from typing import Final
@@ -50,6 +52,21 @@ class Uninstallation:
         With ``keep_record`` the record says that something is left to be done, until it is removed once more
         without. Raises :class:`.HelmError` with Helm's own message, and the errors of the API client.
         """
+        calls = self._planner.calls
+        is_left = record.revision.exists and await calls.left_by_call(record)
+        if is_left and (before := await calls.before(record)) is not None:
+            await self._delete_own(record, before)
+            await self._records.drop(record)
+            record = before
+        try:
+            await self._records.content(record)
+        except helm_errors.ForeignRecordError:
+            await self._remove_without_helm(record, keep_record=keep_record)
+            return
+        except helm_errors.ReleaseRecordError as error:
+            before = await self._without_failed(record, str(error))
+            await self.run(before, keep_record=keep_record, data_goes=data_goes)
+            return
         await self._planner.calls.begin(self._call.module, release_calls.UNINSTALL, record.revision.number)
         going: tuple[manifests.ManifestResource, ...] = ()
         if record.revision.exists:
@@ -90,6 +107,57 @@ class Uninstallation:
             self._planner.helm.warn(module, text)
         await self._planner.calls.end(module)
         return found
+
+    async def _without_failed(self, record: release_records.Record, problem: str) -> release_records.Record:
+        """Drop a failed revision that cannot be decoded, and give the one before it.
+
+        Raises :class:`.HelmError` for any other one: Helm must not read what we cannot.
+        """
+        if record.revision.status == release.FAILED:
+            before = await self._records.drop(record)
+            if before is not None and before.revision.number < record.revision.number:
+                self._planner.helm.warn(self._call.module, f"{problem}; it failed, and is left out")
+                return before
+        raise helm_errors.HelmError(self._call.module, problem)
+
+    async def _remove_without_helm(self, record: release_records.Record, *, keep_record: bool) -> None:
+        title = self._planner.helm.places.title(self._call.module)
+        self._planner.helm.warn(
+            self._call.module,
+            f"release {title} is removed without the hooks of its chart: others made or changed revision "
+            f"{record.revision.number}; only what bears the marks of the release goes",
+        )
+        await self._planner.calls.begin(self._call.module, release_calls.UNINSTALL, record.revision.number)
+        history = await self._records.history(self._call.module)
+        if record.revision.exists:
+            for each in reversed(history):
+                await self._delete_own(each)
+        for each in history:
+            if keep_record and each.revision.number == record.revision.number:
+                await self._records.mark_uninstalled(each, _BEGUN)
+            else:
+                await self._records.drop(each)
+        self._planner.settled(self._call.module)
+        await self._planner.calls.end(self._call.module)
+
+    async def _delete_own(
+        self, record: release_records.Record, before: release_records.Record | None = None
+    ) -> None:
+        """Delete what a revision lists, ``before`` does not, and the cluster says is of the release."""
+        try:
+            content = await self._records.content(record, whoever=True)
+            had = "" if before is None else await self._records.manifest(before)
+        except (helm_errors.ReleaseRecordError, api_errors.NotFound):
+            return
+        namespace = self._planner.helm.places.of(self._call.module).namespace
+        going = await asyncio.to_thread(manifests.dropped, content.manifest, had, namespace)
+        source = keeper.Source(record.revision, dataclasses.replace(content, chart={}), going)
+        staying = await self._keeper.look(source, only_own=True)
+        await self._keeper.hold(staying)
+        self._planner.tell_kept(self._call.module, staying.kept.values())
+        for resource in reversed(going):
+            if resource not in staying:
+                await self._planner.live.delete(self._call.module, resource)
 
     async def look(self, record: release_records.Record, *, data_goes: bool = False) -> keeper.Staying:
         """Say what would stay; nothing is changed."""

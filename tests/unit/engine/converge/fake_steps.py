@@ -137,6 +137,15 @@ class Releases(module_releases.ModuleReleases):
     async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
         return {}
 
+    @property
+    @override
+    def taken_over(self) -> frozenset[str]:
+        return frozenset()
+
+    @override
+    def converged(self) -> None:
+        pass
+
     @override
     def moved(self, releases: Iterable[str]) -> frozenset[str]:
         return frozenset()

@@ -54,6 +54,10 @@ class Manager(helm_releases.ReleaseManager):
         }
 
     @override
+    def is_ours(self, revision: release.Revision) -> bool:
+        return revision.ours
+
+    @override
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         try:
             await self.gate.wait()

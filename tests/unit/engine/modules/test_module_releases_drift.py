@@ -57,6 +57,10 @@ class Manager(helm_releases.ReleaseManager):
         return {revision.release: revision for revision in revisions}
 
     @override
+    def is_ours(self, revision: release.Revision) -> bool:
+        return revision.ours
+
+    @override
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         if self.changes:
             await request.before_change()

@@ -32,7 +32,8 @@ class Api(client.KubeClient):
         if operator:
             labels |= {release.OPERATOR_LABEL: operator, release.MANAGED_LABEL: "true"}
         metadata = {"namespace": namespace, "name": f"{name}.v1", "labels": labels, "resourceVersion": "1"}
-        self.objects.append({"metadata": metadata})
+        data = {"release": fakes.storage_text("kind: ConfigMap")}
+        self.objects.append({"metadata": metadata, "data": data})
 
     @override
     async def list_all(
@@ -62,6 +63,20 @@ class Api(client.KubeClient):
             if path == f"{_path(each['metadata']['namespace'])}/{each['metadata']['name']}":
                 return each
         raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
+
+    @override
+    async def patch(
+        self,
+        path: str,
+        patch: Mapping[str, Any] | list[Any],
+        type_: client.PatchType = client.PatchType.MERGE,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> client.Object:
+        assert isinstance(patch, Mapping)
+        found = await self.get(path)
+        found["metadata"]["labels"] |= patch["metadata"]["labels"]
+        return found
 
     @override
     async def delete(
@@ -107,7 +122,7 @@ async def started(
 
 
 def calls(records: release_records.ReleaseRecords) -> release_calls.ReleaseCalls:
-    return release_calls.ReleaseCalls(records)
+    return release_calls.ReleaseCalls(records, lambda _, __: None)
 
 
 async def test_without_modules_elsewhere_there_is_one_list(api: Api, secret: fakes.SecretApi) -> None:
@@ -126,7 +141,10 @@ async def test_a_release_elsewhere_is_found_when_no_module_names_its_namespace_a
     await calls(before).observed()
     await calls(before).begin("web", "install", 1)
     api.put("edge", "web", operator="addons")
-    assert before.marks("web") == {release.OPERATOR_LABEL: "addons"}
+    assert before.marks("web") == {
+        release.OPERATOR_LABEL: "addons",
+        release.CONFIG_MAP_LABEL: "addon-operator",
+    }
     after = await started(api, secret)
     assert list(await after.read_all()) == ["edge/web"]
     await calls(after).observed()
@@ -141,9 +159,11 @@ async def test_a_release_whose_record_is_gone_is_forgotten(api: Api, secret: fak
     await calls(first).observed()
     assert first.memory.of(places.ReleaseLocation("edge", "web")).deployed == 1
     api.objects.clear()
-    await first.read_all()
-    await calls(first).observed()
-    assert first.memory.locations == []
+    for modules, left in (([("web", "edge")], 1), ([], 0)):
+        again = await started(api, secret, *modules)
+        await again.read_all()
+        await calls(again).observed()
+        assert len(again.memory.locations) == left
 
 
 async def test_what_a_build_without_a_memory_remembered_is_read_once(

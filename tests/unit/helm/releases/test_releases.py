@@ -682,13 +682,22 @@ async def test_what_is_spared_is_taken_out_of_the_record_before_the_uninstallati
     assert [each.name for each in left] == ["b", "d"]
 
 
-async def test_a_failed_revision_that_cannot_be_decoded_is_removed_with_a_warning(world: fakes.World) -> None:
+@pytest.mark.parametrize("broken", [[2], [1, 2]])
+async def test_of_records_that_cannot_be_decoded_only_failed_ones_are_left_out_of_a_removal(
+    world: fakes.World, broken: list[int]
+) -> None:
     for number, status in ((1, "deployed"), (2, "failed")):
         world.api.put("web", number, status, {})
+    for number in broken:
         world.api.objects[f"sh.helm.release.v1.web.v{number}"]["data"] = {"release": "!!"}
-    assert await world.manager().remove(WEB)
-    assert world.helm.verbs == ["uninstall"]
-    assert any("that the last upgrade was to remove" in text for _, text in world.warnings)
+    removal = world.manager().remove(WEB)
+    if 1 in broken:
+        with pytest.raises(helm_errors.HelmError, match="cannot be decoded"):
+            await removal
+    else:
+        assert await removal
+    assert world.helm.verbs == ([] if 1 in broken else ["uninstall"])
+    assert any("it failed, and is left out" in text for _, text in world.warnings)
 
 
 async def test_what_an_upgrade_would_take_from_other_releases_is_taken_out_of_the_record_before(

@@ -1,0 +1,200 @@
+"""Who may edit Secrets in the namespace of a release makes the operator refuse, and never makes it act."""
+
+import base64
+import gzip
+import json
+from typing import Any, Final
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import module_objects, operator_site
+
+pytestmark = pytest.mark.integration
+
+CASES: Final = ("upgraded", "disabled", "healed", "drifted", "backed", "stuck")
+BREAKS: Final = """\
+{{ if .Values.backed.fails }}
+apiVersion: v1
+kind: Service
+metadata: {name: wrong}
+spec: {ports: [{port: 99999}]}
+{{ end }}
+"""
+
+
+class Attack:
+    """Somebody who may edit what Helm stores in the namespace ``edge``, and nothing anywhere else."""
+
+    def __init__(self, site: operator_site.Site, driver: str) -> None:
+        self._site = site
+        self._kind = driver
+        self.edge = f"{site.namespace}-edge"
+        self.strange = f"{site.namespace}-strange"
+
+    def victim(self, name: str) -> str:
+        """An object of somebody else's; its uid."""
+        self._site.create("configmap", name, {"data": {"of": "somebody else"}})
+        return self.uid(name)
+
+    def uid(self, name: str, namespace: str = "") -> str:
+        return str(self._site.get("configmap", name, namespace)["metadata"]["uid"])
+
+    def content(self, case: str) -> dict[str, Any]:
+        """What a record would delete, bring back, put right, or run."""
+        place = self._site.namespace
+        victim = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: victim-{case}, namespace: {place}}}}}"
+        planted = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: planted-{case}}}}}"
+        own = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {case}}}, data: {{a: forged}}}}"
+        # For Helm an object with items is a list, whatever it calls itself.
+        hidden = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {case}}}, items: [{victim}]}}"
+        evil = (
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: evil-" + case + ", annotations: "
+            "{helm.sh/hook: 'pre-delete,pre-rollback,pre-upgrade'}}}"
+        )
+        events = ["pre-delete", "pre-rollback", "pre-upgrade"]
+        hook = {"name": f"evil-{case}", "kind": "ConfigMap", "path": "a", "manifest": evil, "events": events}
+        manifest = f"{victim}\n---\n{planted}\n---\n{own}\n---\n{hidden}"
+        return {"manifest": manifest, "hooks": [hook]}
+
+    def edit(self, case: str, number: int = 1) -> None:
+        """Have the record of a real release say that."""
+        name = f"sh.helm.release.v1.{case}.v{number}"
+        stored = self._site.get(self._kind, name, self.edge)["data"]["release"]
+        is_secret = self._kind == "secret"
+        text = base64.b64decode(base64.b64decode(stored) if is_secret else stored)
+        changed = {**json.loads(gzip.decompress(text)), **self.content(case)}
+        self._site.patch(self._kind, name, {"data": {"release": self._stored(changed)}}, namespace=self.edge)
+
+    def mark(self, case: str, status: str) -> None:
+        """Change the label alone."""
+        name = f"sh.helm.release.v1.{case}.v1"
+        self._site.label(self._kind, name, {"status": status}, self.edge)
+
+    def forge(self, case: str, namespace: str) -> None:
+        """Make a record of a release that there never was, with the labels of this operator."""
+        release = {
+            "name": case,
+            "namespace": namespace,
+            "version": 1,
+            "info": {"status": "deployed", "first_deployed": "2024-01-01T00:00:00Z"},
+            "chart": {"metadata": {"name": case, "version": "1", "apiVersion": "v2"}},
+            **self.content(case),
+        }
+        labels = {"owner": "helm", "name": case, "version": "1", "status": "deployed"}
+        labels |= {"addon-operator.io/managed": "true", "addon-operator.io/revision": "1"}
+        labels |= {"addon-operator.io/digest": "a" * 52, "addon-operator.io/operator": self._site.namespace}
+        body = {"metadata": {"labels": labels}, "data": {"release": self._stored(release)}}
+        if self._kind == "secret":
+            body["type"] = "helm.sh/release.v1"
+        self._site.create(self._kind, f"sh.helm.release.v1.{case}.v1", body, namespace)
+
+    def _stored(self, release: dict[str, Any]) -> str:
+        text = base64.b64encode(gzip.compress(json.dumps(release).encode()))
+        return (base64.b64encode(text) if self._kind == "secret" else text).decode()
+
+
+@pytest.mark.parametrize("driver", ["secret", pytest.param("configmap", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("version", ["helm4", pytest.param("helm", marks=pytest.mark.slow)])
+def test_records_that_others_wrote_or_changed_are_input_of_nothing(
+    site: operator_site.Site,
+    devcluster: handle.DevCluster,
+    request: pytest.FixtureRequest,
+    version: str,
+    driver: str,
+) -> None:
+    if version == "helm4":
+        site.use_helm(request.getfixturevalue(version))
+    site.first_retry = operator_site.SOON
+    attack = Attack(site, driver)
+    for case in CASES:
+        module = site.module(f"010-{case}", {"a": f'{{{{ .Values.{case}.a | default "one" }}}}'})
+        (module / "values.yaml").write_text(f"{case}Enabled: true\n")
+        (module / "module.yaml").write_text(
+            json.dumps({"namespace": attack.edge, "createNamespace": True, "remediation": {"rollback": True}})
+        )
+    (site.modules / "010-backed" / "templates" / "more.yaml").write_text(BREAKS)
+    site.kubectl("create", "namespace", attack.strange)
+    seen = module_objects.Modules(site, devcluster)
+    options = {"HELM_DRIVER": driver, "DRIFT_MODE": "correct"}
+    operator = site.start(**options).wait_ready().wait_idle()
+    victims = {each: attack.victim(f"victim-{each}") for each in (*CASES, "guest", "stranger")}
+    own = {each: attack.uid(each, attack.edge) for each in CASES}
+    for case in CASES[:-1]:
+        attack.edit(case)
+    attack.mark("stuck", "uninstalling")
+    attack.forge("guest", attack.edge)
+    attack.forge("stranger", attack.strange)
+
+    def data(case: str) -> str | None:
+        found = site.find("configmap", case, attack.edge)
+        return None if found is None else str(found["data"]["a"])
+
+    site.patch("configmap", "drifted", {"data": {"a": "by hand"}}, namespace=attack.edge)
+    operator.wait_until(
+        lambda: seen.condition("drifted", "Ready")["reason"] == "ChangedByOthers", "the record is told"
+    )
+    site.delete("configmap", "healed", namespace=attack.edge)
+    operator.wait_until(lambda: data("healed") == "one", "what is absent comes from the chart")
+    site.config(
+        upgraded="a: two\n",
+        backed="fails: true\n",
+        stuck="a: two\n",
+        drifted="a: two\n",
+        disabledEnabled="false",
+    )
+    operator.wait_until(lambda: data("upgraded") == "two", "the upgrade")
+    operator.wait_until(lambda: data("drifted") == "two", "the correction")
+    operator.wait_until(lambda: data("stuck") == "two", "what is stuck is upgraded")
+    operator.wait_until(lambda: data("disabled") is None, "the removal")
+    operator.wait_until(
+        lambda: "there is no rollback" in str(seen.condition("backed", "Ready")["message"]), "no rollback"
+    )
+    site.config(backed="{}\n")
+    operator.wait_idle().stop()
+    site.start(**options).wait_ready().wait_idle().stop()
+    assert {each: attack.uid(f"victim-{each}") for each in victims} == victims
+    stays = {each: uid for each, uid in own.items() if each not in ("disabled", "healed")}
+    assert {each: attack.uid(each, attack.edge) for each in stays} == stays
+    made = {each["metadata"]["name"] for each in site.listed("configmap", attack.edge)}
+    assert not [each for each in made if each.startswith(("planted", "evil"))]
+    assert {data(each) for each in ("upgraded", "drifted", "stuck")} == {"two"}
+    assert {data(each) for each in ("healed", "backed")} == {"one"}
+
+
+def test_a_memory_that_is_lost_or_put_back_costs_no_release(site: operator_site.Site) -> None:
+    site.module("010-kept", {"a": '{{ .Values.kept.a | default "one" }}'}, values="keptEnabled: true")
+    site.module("020-gone", {"a": "b"}, values="goneEnabled: true")
+    left = site.module("030-left", {"a": "b"}, values="leftEnabled: true")
+    site.module("040-theirs", {"a": "b"}, values="theirsEnabled: true")
+    operator = site.start().wait_ready().wait_idle()
+    older = site.get("secret", "addon-operator-state")["data"]
+    site.config(kept="a: two\n")
+    operator.wait_until(lambda: site.deployed()["kept"] == 2, "the second revision")
+    operator.wait_idle().stop()
+    before = site.revisions()
+
+    # A memory from before the last revisions.
+    site.patch("secret", "addon-operator-state", {"data": older})
+    operator = site.start().wait_ready().wait_idle()
+    operator.stop()
+    assert site.revisions() == before
+    assert "others made or changed" not in operator.log
+
+    claim = {"addon-operator.io/config-map": "another"}
+    site.label("secret", "sh.helm.release.v1.theirs.v1", claim)
+    theirs = site.get("secret", "sh.helm.release.v1.theirs.v1")["metadata"]["resourceVersion"]
+    site.delete("secret", "addon-operator-state")
+    for name in ("030-left", "040-theirs"):
+        (site.modules / name).rename(site.root / name)
+    site.config(goneEnabled="false")
+    operator = site.start().wait_ready().wait_idle()
+    assert site.revisions() == before
+    line = operator.wait_logged("nothing was remembered of releases")
+    assert all(each in line for each in ("kept", "left", "gone"))
+    assert "theirs" not in line
+    operator.stop()
+    site.start().wait_ready().wait_idle().stop()
+    assert site.revisions().keys() == {"kept", "theirs"}
+    assert site.get("secret", "sh.helm.release.v1.theirs.v1")["metadata"]["resourceVersion"] == theirs
+    assert not left.exists()

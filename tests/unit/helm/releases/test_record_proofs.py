@@ -1,0 +1,310 @@
+"""Records that others wrote, changed, copied or put back: nothing is done by them."""
+
+import base64
+import copy
+import gzip
+import pathlib
+from typing import Any
+
+import pytest
+
+from addon_operator.helm import helm_errors, places, release_types
+from addon_operator.helm.releases import record_proofs, releases
+from addon_operator.kernel import json_types, names
+from addon_operator.modules import model, release
+from tests.unit.helm import fakes
+
+WEB = names.ModuleName("web")
+PLACE = places.ReleaseLocation(fakes.NAMESPACE, "web")
+FORGED = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: victim}\n"
+HOOK = "apiVersion: v1\nkind: Pod\nmetadata: {name: evil, annotations: {helm.sh/hook: pre-delete}}\n"
+
+
+def render(values: Any) -> str:  # noqa: ANN401 - JSON
+    size = values["web"]["size"]
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web}}\ndata: {{size: '{size}'}}\n"
+
+
+def asked(directory: pathlib.Path, size: int = 1) -> release_types.ReleaseRequest:
+    values: json_types.JsonObject = {"global": {}, "web": {"size": size}}
+    return release_types.ReleaseRequest(WEB, directory, values)
+
+
+@pytest.fixture
+def forging(world: fakes.World) -> fakes.World:
+    world.helm.render = render
+    return world
+
+
+async def begun(world: fakes.World, *, knows_module: bool = True) -> releases.ReleaseManager:
+    modules = [model.Module(WEB, 10, pathlib.Path("web"))] if knows_module else []
+    return await world.restarted(*modules)
+
+
+def forge(world: fakes.World, number: int) -> None:
+    """Have a record list what is not of the release; what else it says stays."""
+    content = world.api.content("web", number)
+    hooks = [{"manifest": HOOK, "events": ["pre-delete"]}]
+    world.api.rewrite("web", number, {**content, "manifest": FORGED, "hooks": hooks})
+
+
+def told(world: fakes.World) -> str:
+    return "; ".join(text for _, text in world.warnings)
+
+
+async def test_what_helm_made_is_our_own_also_after_a_restart(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    await manager.ensure(asked(module_dir, size=2))
+    assert forging.remembered is not None
+    await forging.remembered.write()
+    found = await (await begun(forging)).deployed(WEB)
+    assert found is not None
+    assert found.manifest == render({"web": {"size": 2}})
+    assert forging.remembered is not None
+    known = forging.remembered.of(PLACE)
+    assert (known.last, known.deployed, known.call) == (2, 2, None)
+    assert forging.api.labels("web", 2)[release.CONFIG_MAP_LABEL] == "addon-operator"
+
+
+async def test_what_helm_adds_to_a_hook_that_it_has_run_makes_no_record_another(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    hook = {"manifest": HOOK, "events": ["pre-delete"]}
+    made = {**forging.api.content("web", 1), "hooks": [hook]}
+    forging.api.rewrite("web", 1, made)
+    assert forging.remembered is not None
+    forging.remembered.change(PLACE, digests=())
+    labels = forging.api.labels("web", 1)
+    labels[release.DIGEST_LABEL] = record_proofs.RecordProofs(
+        forging.remembered, places.ReleaseLocations(fakes.NAMESPACE)
+    ).digest("web", 1, made)
+    ran = {**hook, "weight": 0, "delete_policies": ["before-hook-creation"], "last_run": {"phase": "Failed"}}
+    forging.api.rewrite("web", 1, {**made, "hooks": [ran]})
+    assert await manager.deployed(WEB) is not None
+    forging.api.rewrite("web", 1, {**made, "hooks": [{**ran, "delete_policies": ["hook-failed"]}]})
+    with pytest.raises(helm_errors.ForeignRecordError):
+        await manager.deployed(WEB)
+
+
+async def test_that_a_call_begins_is_written_before_it_does(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    forging.helm.fail = {"upgrade": "no"}
+    manager = await begun(forging)
+    written: list[int] = []
+
+    def rendering(values: Any) -> str:  # noqa: ANN401 - JSON
+        written.append(len(forging.secret.writes))
+        return render(values)
+
+    forging.helm.render = rendering
+    with pytest.raises(helm_errors.HelmError):
+        await manager.ensure(asked(module_dir))
+    assert written[0] == len(["create", "taken over", "call"])
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_an_edited_record_is_input_of_nothing_and_the_next_revision_is_made_from_chart_and_values(
+    forging: fakes.World, module_dir: pathlib.Path, is_restarted: bool
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    forge(forging, 1)
+    if is_restarted:
+        manager = await begun(forging)
+    with pytest.raises(helm_errors.ForeignRecordError, match="made or changed by others"):
+        await manager.deployed(WEB)
+    outcome = await manager.ensure(asked(module_dir))
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 2)
+    assert (forging.api.content("web", 1)["manifest"], forging.api.content("web", 1)["hooks"]) == ("", [])
+    assert "ConfigMap victim" in told(forging)
+    assert (await manager.deployed(WEB)) is not None
+    calls = len(forging.helm.calls)
+    await manager.ensure(asked(module_dir))
+    assert len(forging.helm.calls) == calls
+
+
+async def test_a_copied_digest_proves_nothing(forging: fakes.World, module_dir: pathlib.Path) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    forging.api.set_status("web", 1, "superseded")
+    forging.api.put("web", 2, "deployed", forging.api.labels("web", 1), FORGED)
+    manager = await begun(forging)
+    with pytest.raises(helm_errors.ForeignRecordError, match="another content or revision"):
+        await manager.deployed(WEB)
+    assert (await manager.ensure(asked(module_dir))).revision == 3
+
+
+async def test_an_earlier_state_or_revision_put_back_is_not_our_own(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    await manager.ensure(asked(module_dir, size=2))
+    stored = copy.deepcopy(forging.api.objects)
+    del forging.api.objects["sh.helm.release.v1.web.v2"]
+    forging.api.set_status("web", 1, "deployed")
+    with pytest.raises(helm_errors.ForeignRecordError, match="revision 2 was deployed after it"):
+        await manager.deployed(WEB)
+    forging.api.objects = stored
+    assert await manager.deployed(WEB) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"manifest": "a", "Manifest": "b"}', id="capitals"),
+        pytest.param('{"manifest": "a", "hook\u017f": []}', id="a letter that counts as s"),
+        pytest.param('{"manifest": "a", "manifest": "b"}', id="twice"),
+        pytest.param('{"manifest": "a", "hooks": [{"Events": ["pre-delete"]}]}', id="of a hook"),
+    ],
+)
+async def test_what_helm_might_read_otherwise_cannot_be_decoded(
+    forging: fakes.World, module_dir: pathlib.Path, text: str
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    stored = base64.b64encode(base64.b64encode(gzip.compress(text.encode()))).decode()
+    forging.api.objects["sh.helm.release.v1.web.v1"]["data"] = {"release": stored}
+    with pytest.raises(helm_errors.ReleaseRecordError, match="cannot be decoded"):
+        await manager.deployed(WEB)
+    forging.helm.calls.clear()
+    for change in (manager.ensure(asked(module_dir, size=2)), manager.remove(WEB)):
+        with pytest.raises(helm_errors.HelmError, match="cannot be decoded"):
+            await change
+    assert set(forging.helm.verbs) <= {"template"}
+
+
+async def test_records_of_an_earlier_life_prove_nothing(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    await manager.ensure(asked(module_dir, size=2))
+    stored = copy.deepcopy(forging.api.objects)
+    assert await manager.remove(WEB)
+    await manager.ensure(asked(module_dir))
+    forging.api.objects = stored
+    with pytest.raises(helm_errors.ForeignRecordError):
+        await (await begun(forging)).deployed(WEB)
+
+
+async def test_a_memory_that_is_older_than_the_records_learns_from_them(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    older = copy.deepcopy(forging.secret.secret)
+    await manager.ensure(asked(module_dir, size=2))
+    forging.secret.secret = older
+    assert await (await begun(forging)).deployed(WEB) is not None
+    assert forging.remembered is not None
+    assert forging.remembered.of(PLACE).deployed == 2
+
+
+async def test_what_a_call_left_that_was_cut_off_is_made_again(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    assert forging.remembered is not None
+    await forging.remembered.write()
+    before = copy.deepcopy(forging.secret.secret)
+    await manager.ensure(asked(module_dir, size=2))
+    # Killed between Helm's last write and the digest.
+    forging.secret.secret = before
+    del forging.api.labels("web", 2)[release.DIGEST_LABEL]
+    manager = await begun(forging)
+    assert forging.remembered is not None
+    forging.remembered.change(PLACE, call=fakes.call_of("upgrade", 2))
+    outcome = await manager.ensure(asked(module_dir, size=2))
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 2)
+    assert "was left by a call of Helm that was cut off" in outcome.recovered[0]
+    assert await manager.deployed(WEB) is not None
+
+
+async def test_a_record_that_its_call_left_pending_is_put_right(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    forging.helm.leaves_pending = True
+    outcome = await manager.ensure(asked(module_dir, size=2))
+    assert outcome.revision == 2
+    assert [forging.api.labels("web", each)["status"] for each in (1, 2)] == ["superseded", "deployed"]
+    assert (await manager.deployed(WEB)) is not None
+
+
+async def test_a_disabled_module_with_a_forged_record_is_removed_without_helm(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    forge(forging, 1)
+    forging.live.put("victim")
+    forging.live.put_own("web")
+    content = forging.api.content("web", 1)
+    forging.api.rewrite("web", 1, {**content, "manifest": f"{FORGED}---\n{render({'web': {'size': 1}})}"})
+    forging.helm.calls.clear()
+    assert await manager.remove(WEB)
+    assert (forging.helm.verbs, forging.live.deleted) == ([], ["web"])
+    assert forging.api.objects == {}
+    assert "without the hooks of its chart" in told(forging)
+
+
+async def test_a_release_without_a_module_whose_record_was_changed_stays(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    await (await begun(forging)).ensure(asked(module_dir))
+    forge(forging, 1)
+    manager = await begun(forging, knows_module=False)
+    forging.helm.calls.clear()
+    assert not await manager.remove(WEB)
+    assert forging.helm.verbs == []
+    assert "stays: others made or changed revision 1" in told(forging)
+
+
+async def test_a_label_alone_makes_no_release_ours(forging: fakes.World, module_dir: pathlib.Path) -> None:
+    await (await begun(forging)).ensure(asked(module_dir))
+    forging.api.put("guest", 1, "deployed", {release.MANAGED_LABEL: "true"}, FORGED)
+    manager = await begun(forging)
+    revisions = await manager.observe_all()
+    assert {name: manager.is_ours(revision) for name, revision in revisions.items()} == {
+        "web": True,
+        "guest": False,
+    }
+
+
+async def test_the_first_time_releases_of_ours_are_taken_over_and_others_are_not(
+    forging: fakes.World,
+) -> None:
+    forging.api.put("web", 3, "deployed", {release.MANAGED_LABEL: "true"}, FORGED)
+    forging.api.put("go", 2, "deployed", {release.GO_OPERATOR_LABEL: "x"}, FORGED)
+    forging.api.put("guest", 1, "deployed", {}, FORGED)
+    claim = {release.MANAGED_LABEL: "true", release.CONFIG_MAP_LABEL: "another"}
+    forging.api.put("theirs", 1, "deployed", claim, FORGED)
+    manager = await begun(forging)
+    revisions = await manager.observe_all()
+    assert {name for name, revision in revisions.items() if manager.is_ours(revision)} == {"web", "go"}
+    assert manager.taken_over == {"web", "go"}
+    assert "go and web" in told(forging) or "go, web" in told(forging)
+    assert await manager.deployed(WEB) is not None
+    assert release.DIGEST_LABEL not in forging.api.labels("guest", 1)
+    assert release.DIGEST_LABEL not in forging.api.labels("theirs", 1)
+    assert (await begun(forging)).taken_over == frozenset()
+
+
+async def test_a_release_that_another_operator_claims_is_refused_with_what_to_do(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    claim = {release.MANAGED_LABEL: "true", release.CONFIG_MAP_LABEL: "another"}
+    forging.api.put("web", 1, "deployed", claim, FORGED)
+    manager = await begun(forging)
+    with pytest.raises(helm_errors.HelmError, match="with the ConfigMap another"):
+        await manager.ensure(asked(module_dir))
+    assert forging.helm.verbs == []

@@ -60,6 +60,9 @@ def test_definitions_of_a_stock_chart_and_of_subcharts_that_are_enabled_at_any_t
             (place / "templates" / "seen.yaml").unlink()
         (place / "crds").mkdir()
         (place / "crds" / "things.yaml").write_text(definitions.things(f"{name}.{group}"))
+    policy = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: policy}\n"
+    thing = f"apiVersion: used.{group}/v1\nkind: Thing\nmetadata: {{name: policy}}\n"
+    (chart / "charts" / "used" / "crds" / "policies.yaml").write_text(f"{policy}---\n{thing}")
     operator = site.start().wait_ready().wait_idle()
     try:
 
@@ -68,9 +71,14 @@ def test_definitions_of_a_stock_chart_and_of_subcharts_that_are_enabled_at_any_t
             return [f"things.{name}.{group}" in found for name in ("own", "used", "spare")]
 
         assert defined() == [True, True, False]
+        # What lies beside definitions is created with them, belongs to nobody, and is not made again.
+        assert site.get("configmap", "policy")["metadata"].get("labels") is None
+        site.kubectl("get", "-n", site.namespace, f"things.used.{group}", "policy")
+        site.delete("configmap", "policy")
         site.config(web="used: {enabled: false}\nspare: {enabled: true}")
         operator_process.wait_until(lambda: site.deployed() == {"web": 2}, "the edit is released")
         assert defined() == [True, True, True], "enabled by an edit, and never deleted"
+        assert site.data("policy") is None
     finally:
         operator.stop()
 

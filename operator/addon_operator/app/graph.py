@@ -17,7 +17,7 @@ from addon_operator.engine.converge import (
     global_hooks,
     module_discovery,
 )
-from addon_operator.engine.definitions import module_charts, module_crds
+from addon_operator.engine.definitions import beside_definitions, module_charts, module_crds
 from addon_operator.engine.drift import run_causes
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import (
@@ -255,7 +255,9 @@ class Graph(health.Beginning):
     def _module_crds(self) -> module_crds.ModuleCrds:
         installer = self._cluster.crd_installer(self._settings.crd_extra_labels)
         charts = module_charts.ModuleCharts(self._tools.charts, self._inbox)
-        return module_crds.ModuleCrds(installer, self._tell, self._crd_sources, charts)
+        patcher = self._cluster.object_patcher(self._tools.jq)
+        beside = beside_definitions.BesideDefinitions(self._tools.releases, self._cluster.kinds, patcher)
+        return module_crds.ModuleCrds(installer, self._tell, self._crd_sources, charts, beside.create)
 
     def _discovery(self) -> module_discovery.Discovery:
         settings, seen = self._settings, self._cluster

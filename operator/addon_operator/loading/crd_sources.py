@@ -63,9 +63,9 @@ class CrdSources:
             # To read YAML takes long, and most files are of other groups.
             return {
                 api
-                for place, text, _ in self.texts(module, self.chart_with_others(module))
+                for place, text, is_own in self.texts(module, self.chart_with_others(module))
                 if any(group in text for group in groups)
-                for crd in crd_files.parse(text, place)
+                for crd in crd_files.parse(text, place, is_strict=is_own)
                 for api in crd.apis
             }
         except Exception:  # noqa: BLE001 - the module's own run says what is wrong with them

@@ -4,6 +4,7 @@ Source: ``ADDON_OPERATOR_CRD_FILTER_PREFIXES`` and "Module structure" of the add
 """
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final, cast
@@ -116,15 +117,42 @@ def without_schemas(text: str) -> str:
     return "\n".join(lines)
 
 
-def parse(text: str, source: str) -> list[Crd]:
+def parse(text: str, source: str, *, is_strict: bool = True) -> list[Crd]:
     """Return the definitions of a file; empty documents are passed over.
 
+    Unless ``is_strict``, other objects are as well, and a List counts as its items: charts have both.
     Raises :class:`CrdFileError` for a document that is not a CustomResourceDefinition, and
     :class:`.YamlError` for a file that is not YAML; both say file and
     document.
     """
-    documents = yaml_reading.load_documents(text, source, last_wins=True)
+    documents: Iterable[yaml_reading.Document] = yaml_reading.load_documents(text, source, last_wins=True)
+    if not is_strict:
+        documents = filter(_is_definition, itertools.chain.from_iterable(map(_items, documents)))
     return [_crd(document) for document in documents if document.value is not None]
+
+
+def others(text: str, source: str) -> list[JsonObject]:
+    """Return the objects of a chart's file that are no definitions; raises :class:`.YamlError`."""
+    if outline(text) is not None:
+        return []
+    documents = yaml_reading.load_documents(text, source, last_wins=True)
+    items = itertools.chain.from_iterable(map(_items, documents))
+    values = (each.value for each in items if not _is_definition(each))
+    return [value for value in values if isinstance(value, dict) and value.get("kind")]
+
+
+def _items(document: yaml_reading.Document) -> Iterator[yaml_reading.Document]:
+    value = document.value
+    items = value.get("items") if isinstance(value, dict) else None
+    if isinstance(value, dict) and str(value.get("kind")).endswith("List") and isinstance(items, list):
+        yield from (dataclasses.replace(document, value=item) for item in items)
+    else:
+        yield document
+
+
+def _is_definition(document: yaml_reading.Document) -> bool:
+    value = document.value if isinstance(document.value, dict) else {}
+    return value.get("kind") == KIND and str(value.get("apiVersion")).startswith(_GROUP)
 
 
 def defined_twice(name: str, source: str, other: str) -> str:

@@ -41,7 +41,7 @@ def in_definitions(module: model.Module) -> Iterator[values_check.Finding]:
     for path, is_own in files:
         try:
             text = named_files.read_text(path, crd_sources.MAX_FILE)
-            definitions = crd_files.parse(text, str(path))
+            definitions = crd_files.parse(text, str(path), is_strict=is_own)
         except errors.ConfigurationError as error:
             yield values_check.Finding(values_check.Level.ERROR, module.name, str(error), lint_rules.Rule.CRD)
             continue

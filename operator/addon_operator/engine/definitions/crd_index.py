@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from addon_operator.helm.charts import subcharts
 from addon_operator.kernel import errors, names
+from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube.objects import crds
 from addon_operator.loading import crd_sources
 from addon_operator.modules import crd_claims, crd_files, model
@@ -67,7 +68,7 @@ class CrdIndex:
         places: dict[str, str] = {}
         doubts: list[str] = []
         for place, text, is_own in self._sources.texts(module, self._chart(module)):
-            for name, where, digest in self._outlined(place, text):
+            for name, where, digest in self._outlined(place, text, is_strict=is_own):
                 if name in digests and not is_own:
                     continue
                 if name in digests:
@@ -151,7 +152,7 @@ class CrdIndex:
         for place, text, is_own in self._texts(module):
             outline = crd_files.outline(text)
             if outline is None or not outline.keys().isdisjoint(wanted):
-                _put(definitions, crd_files.parse(text, place), wanted, is_own=is_own)
+                _put(definitions, crd_files.parse(text, place, is_strict=is_own), wanted, is_own=is_own)
         return definitions
 
     def joined(
@@ -220,20 +221,29 @@ class CrdIndex:
             parts = [text] if outline is None else [part for name, part in outline.items() if name in wanted]
             for part in parts:
                 read = crd_files.without_schemas(part) if brief else part
-                _put(crds, crd_files.parse(read, place), wanted, is_own=is_own)
+                _put(crds, crd_files.parse(read, place, is_strict=is_own), wanted, is_own=is_own)
         return crds
+
+    def beside(self, name: names.ModuleName) -> list[JsonObject]:
+        """Return what charts of the module have in ``crds/`` beside definitions."""
+        return [
+            each
+            for place, text, is_own in self._texts(name)
+            if not is_own
+            for each in crd_files.others(text, place)
+        ]
 
     def _texts(self, name: names.ModuleName) -> Iterator[tuple[str, str, bool]]:
         if (brought := self._brought.get(name)) is not None:
             yield from self._sources.texts(brought.module, self._chart(brought.module))
 
-    def _outlined(self, place: str, text: str) -> Iterator[tuple[str, str, str]]:
+    def _outlined(self, place: str, text: str, *, is_strict: bool) -> Iterator[tuple[str, str, str]]:
         """Yield name, place and digest of each definition of a file."""
         outline = crd_files.outline(text)
         if outline is not None:
             yield from ((name, place, self._digest(part)) for name, part in outline.items())
             return
-        for crd in crd_files.parse(text, place):
+        for crd in crd_files.parse(text, place, is_strict=is_strict):
             yield crd.name, crd.source, self._digest(f"{crd.name}\0{text}")
 
 

@@ -9,7 +9,7 @@ import abc
 import asyncio
 import collections
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.engine import events
@@ -17,6 +17,7 @@ from addon_operator.engine.definitions import crd_index, module_charts
 from addon_operator.helm.charts import chart_files, subcharts
 from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, names
+from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import crds
 from addon_operator.loading import crd_sources
@@ -28,6 +29,10 @@ _RECENT: Final = 5.0
 _REFUSED: Final = (400, 422)
 """What the API server answers to a definition that breaks its rules."""
 _CHART: Final = ("Chart.yaml", "requirements.yaml", "values.yaml")
+
+
+Create = Callable[[names.ModuleName, Sequence[JsonObject]], Awaitable[None]]
+"""Creates objects for a module that has no deployed revision yet, where they are absent."""
 
 
 class DefinitionListener(abc.ABC):
@@ -51,7 +56,10 @@ class ModuleCrds:
         tell: events.Listener,
         sources: crd_sources.CrdSources,
         charts: module_charts.ModuleCharts,
+        create: Create,
     ) -> None:
+        """``create`` makes what charts have beside definitions."""
+        self._create = create
         self._installer = installer
         self._tell = tell
         self._sources = sources
@@ -181,6 +189,7 @@ class ModuleCrds:
         brought = self._index.brought(module.name)
         if not brought:
             self._leave_out(module.name, ())
+            await self._create_beside(module.name)
             return
         for listener in self._listeners:
             listener.defined()
@@ -200,6 +209,12 @@ class ModuleCrds:
                     stays.append(_stays(name, applied[name].module, left.versions))
         said = await asyncio.to_thread(self._said, module, applied)
         self._leave_out(module.name, (*said, *stays))
+        await self._create_beside(module.name)
+
+    async def _create_beside(self, module: names.ModuleName) -> None:
+        """Create what Helm would, at the first install, beside the definitions of a chart."""
+        if beside := await asyncio.to_thread(self._index.beside, module):
+            await self._create(module, beside)
 
     def _unsettled(self, module: model.Module, applied: Mapping[str, crds.Applied]) -> list[str]:
         brought = self._index.brought(module.name)

@@ -57,7 +57,7 @@ def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, st
         ({"chart/Chart.yaml": "name: x\nverson: 1.0.0\n"}, "it is missing; did you mean 'verson'?"),
         ({"chart/Chart.yaml": "name: x\nversion: 1\n"}, "the key 'version' is wrong, as it must be a text"),
         ({"chart/charts/db/Chart.yaml": CHART.replace("upstream", "../db")}, "the name '../db' is none"),
-        ({"chart/crds/things.yaml": "kind: Service\n"}, "not a CustomResourceDefinition but Service"),
+        ({"crds/things.yaml": "kind: Service\n"}, "not a CustomResourceDefinition but Service"),
         ({"crds/things.yaml": "{{ .Values.things }}\n"}, "crds/things.yaml"),
         ({"chart/values.schema.json": '{"type": "array"}'}, "must be a list"),
         ({"chart/values.yaml": "a: [\n"}, "chart/values.yaml"),

@@ -1,6 +1,7 @@
 """A module whose definitions are applied to a cluster in memory."""
 
 import pathlib
+from collections.abc import Sequence
 
 from typing_extensions import override
 
@@ -96,6 +97,8 @@ class Bench:
         self.module = model.Module(WEB, 1, root / "web")
         self.cluster = Cluster()
         self.values: json_types.JsonObject = {}
+        self.beside: list[tuple[ModuleName, str]] = []
+        """Kinds of objects that lie beside definitions, and whose."""
         self.definitions = self.restarted()
 
     def restarted(self) -> module_crds.ModuleCrds:
@@ -105,7 +108,11 @@ class Bench:
             self.cluster.tell,
             crd_sources.CrdSources(("doc-", "_"), lambda _: self.values),
             Charts(),
+            self.create,
         )
+
+    async def create(self, module: ModuleName, objects: Sequence[json_types.JsonObject]) -> None:
+        self.beside += [(module, str(each["kind"])) for each in objects]
 
     def write(self, name: str, text: str) -> None:
         path = self.crds / name

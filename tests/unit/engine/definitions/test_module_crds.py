@@ -2,11 +2,13 @@
 
 import dataclasses
 import io
+import json
 import os
 import pathlib
 import tarfile
 
 import pytest
+import yaml
 from typing_extensions import override
 
 from addon_operator.engine.definitions import module_crds
@@ -267,3 +269,27 @@ async def test_files_that_a_stock_chart_ignores_do_not_count_as_definitions(benc
         bench.module, stock=model.StockChart(bench.module.path / "chart", module_config.ValuesScope.ROOT)
     )
     assert await applied_by(bench) == ["things"]
+
+
+async def test_what_a_chart_has_beside_its_definitions_is_created_and_a_list_is_its_items(
+    bench: Bench,
+) -> None:
+    chart(bench, "chart/", "name: upstream")
+    crds = bench.module.path / "chart" / "crds"
+    policy = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: policy}\n"
+    (crds / "things.yaml").write_text(f"{CRD % 'things'}---\n{policy}---\n# nothing\n")
+    (crds / "listed.json").write_text(
+        json.dumps({"kind": "List", "items": [yaml.safe_load(CRD % "listed"), yaml.safe_load(policy)]})
+    )
+    bench.module = dataclasses.replace(
+        bench.module, stock=model.StockChart(bench.module.path / "chart", module_config.ValuesScope.ROOT)
+    )
+    assert await applied_by(bench) == ["listed", "things"]
+    assert bench.beside == [(bench.module.name, "ConfigMap")] * 2
+
+
+async def test_a_list_in_the_definitions_of_a_module_is_an_error(bench: Bench) -> None:
+    bench.write("a.yaml", "kind: List\nitems: []\n")
+    with pytest.raises(errors.ModuleError, match="not a CustomResourceDefinition but List"):
+        await bench.definitions.ensure(bench.module)
+    assert bench.beside == []

@@ -36,6 +36,20 @@ kind: PersistentVolumeClaim
 metadata: {name: "{{ .Release.Name }}-data"}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 """
+OF_HOOKS: Final = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: {{ .Release.Namespace }}-{{ .Release.Name }}
+  annotations: {helm.sh/hook: post-install}
+webhooks: []
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-by-hook
+  annotations: {helm.sh/hook: post-install}
+"""
 HELD: Final = """\
 apiVersion: v1
 kind: ConfigMap
@@ -79,9 +93,9 @@ def test_removals_hold_up_only_those_below_them_and_can_be_taken_back(
     module(site, "010-web", HANGS, CLAIM)
     module(site, "010-side")
     module(site, "015-refusing", REFUSES)
-    module(site, "020-held", HELD)
+    module(site, "025-hooked", OF_HOOKS)
     module(site, "030-new")
-    on = ("low", "web", "side", "refusing", "held")
+    on = ("low", "web", "side", "refusing", "hooked")
     site.config(**{f"{name}Enabled": "true" for name in on})
     operator = site.start(HELM_BIN_PATH=str(helm)).wait_ready()
     before = [
@@ -125,10 +139,10 @@ def test_removals_hold_up_only_those_below_them_and_can_be_taken_back(
     assert status(site, "web") == ["deployed"]
     assert site.data("web") == {"color": "green"}
 
-    refused_and_wanted_again(site, operator)
+    with_hooks_of_charts(site, operator)
 
 
-def refused_and_wanted_again(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+def with_hooks_of_charts(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
     # A chart that refuses to go stays, with the reason, and is whole when it is enabled again.
     site.config(refusingEnabled="false")
     operator.wait_until(lambda: "Not_a_name" in row(site, "refusing")["lastError"], "its hook refuses")
@@ -139,6 +153,14 @@ def refused_and_wanted_again(site: operator_site.Site, operator: operator_proces
     operator.wait_idle()
     assert status(site, "refusing") == ["deployed"]
     assert site.helm_calls().count("uninstall") == calls
+
+    # What Helm leaves of its hooks goes if it stands in everybody's way, and is named otherwise.
+    webhooks = f"{site.namespace}-hooked"
+    assert site.find("validatingwebhookconfiguration", webhooks) is not None
+    site.config(hookedEnabled="false")
+    operator.wait_logged("hooks of the chart made objects that Helm leaves: ConfigMap hooked-by-hook")
+    assert site.find("validatingwebhookconfiguration", webhooks) is None
+    assert site.data("hooked-by-hook") is not None
 
 
 def test_a_removed_module_waits_for_finalizers_without_a_task(site: operator_site.Site) -> None:

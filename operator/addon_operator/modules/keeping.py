@@ -6,7 +6,9 @@ for exactly that. What stays gets a mark of ours, beside the policy that makes H
 """
 
 import dataclasses
+import datetime as dt
 import enum
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
@@ -25,6 +27,13 @@ _DATA: Final = frozenset(
         ("", NAMESPACE),
         ("", CLAIM),
         ("", "PersistentVolume"),
+    }
+)
+_ASKED: Final = frozenset(
+    {
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+        ("apiregistration.k8s.io", "APIService"),
     }
 )
 _RESOURCES: Final = {DEFINITION: "crd", NAMESPACE: "namespace", CLAIM: "pvc", "PersistentVolume": "pv"}
@@ -103,6 +112,23 @@ def is_secret(resource: manifests.ManifestResource) -> bool:
 def may_be_kept(resource: manifests.ManifestResource) -> bool:
     """Say whether it is of a kind that may stay without a policy of the chart or a person."""
     return holds_data(resource) or is_secret(resource)
+
+
+def goes_with_hooks(
+    resource: manifests.ManifestResource, live: Mapping[str, Any], first: float | None
+) -> bool:
+    """Say whether an object that a hook of Helm made goes with its release, whose first revision was then.
+
+    What the API server asks for its answer, and nobody answers any more, stands in everybody's way.
+    """
+    if not first or (resource.api_version.rpartition("/")[0], resource.kind) not in _ASKED:
+        return False
+    text = str((live.get("metadata") or {}).get("creationTimestamp") or "")
+    try:
+        made = dt.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return False
+    return owner(live)[0] is None and made >= math.floor(first)
 
 
 def claim_names(body: Mapping[str, Any]) -> Iterator[re.Pattern[str]]:

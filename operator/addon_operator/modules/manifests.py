@@ -109,14 +109,25 @@ def items_of(document: dict[Any, Any]) -> list[Any] | None:
 
 def resource_of(document: dict[Any, Any]) -> ManifestResource | None:
     """Return what a manifest calls the object; ``None`` for a Helm hook and for what has no name."""
+    return None if is_hook(document) else _named(document)
+
+
+def _named(document: dict[Any, Any]) -> ManifestResource | None:
     metadata = document.get("metadata")
-    if not isinstance(metadata, dict) or is_hook(document):
+    if not isinstance(metadata, dict):
         return None
     api_version, kind, name = document.get("apiVersion"), document.get("kind"), metadata.get("name")
     if not (api_version and kind and name):
         return None
     namespace = metadata.get("namespace")
     return ManifestResource(str(api_version), str(kind), str(namespace) if namespace else None, str(name))
+
+
+def hooks(manifest: str) -> tuple[ManifestResource, ...]:
+    """Return Helm's hooks in a manifest, each once."""
+    documents = (_parse(text) for text in _DOCUMENT_START.split(manifest))
+    found = (_named(each) for each in documents if isinstance(each, dict) and is_hook(each))
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def is_hook(document: object) -> bool:

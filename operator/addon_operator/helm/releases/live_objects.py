@@ -109,6 +109,17 @@ class LiveObjects:
             with contextlib.suppress(api_errors.NotFound):
                 await self._cluster.delete(found[0], uid=found[1]["metadata"].get("uid"))
 
+    async def remove(
+        self, module: names.ModuleName, resource: manifests.ManifestResource, live: manifests.Object
+    ) -> None:
+        """Delete an object as it was seen; one that is gone, or another one by now, is fine.
+
+        Raises what the client raises.
+        """
+        path = await self._path(resource, self._places.of(module).namespace)
+        with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
+            await self._cluster.delete(path, uid=live["metadata"].get("uid"))
+
     async def metadata(
         self, module: names.ModuleName, resources: Collection[manifests.ManifestResource]
     ) -> dict[manifests.ManifestResource, manifests.Object | None]:

@@ -41,7 +41,9 @@ class ReleaseCalls:
         """
         self._records.proofs.begin(name)
         call = remembered.CallUnderWay(verb=verb, number=number, began=time.time())
-        self._memory.change(self._places.of(name), call=call)
+        place = self._places.of(name)
+        first = self._memory.of(place).first or (call.began if number == 1 else 0.0)
+        self._memory.change(place, call=call, first=first)
         await self._memory.write()
 
     def is_removal(self, record: release_records.Record | None) -> bool:
@@ -58,6 +60,10 @@ class ReleaseCalls:
         # Checksums are saved when a revision has worked.
         was_deployed = known == record.revision.number or (not known and record.revision.saved is not None)
         return release.DEPLOYED if was_deployed else release.FAILED
+
+    def first(self, name: str) -> float:
+        """Return when the first revision of a release was made; 0 if that is not known."""
+        return self._memory.of(self._places.of(name)).first
 
     async def end(
         self, name: str, made: record_format.Release | None = None

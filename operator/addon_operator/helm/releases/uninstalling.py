@@ -7,9 +7,10 @@ what bears the marks of the release in the cluster, and no hook of the chart run
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from addon_operator.helm import command, helm_errors, release_types, verbs
@@ -25,6 +26,7 @@ from addon_operator.kube import api_errors
 from addon_operator.modules import keeping, manifests, release
 
 _NAMED: Final = 3
+_NAMED_OF_HOOKS: Final = 10
 _BEGUN: Final[Mapping[str, str]] = {release.REMOVAL_LABEL: release.REMOVAL_BEGUN}
 
 
@@ -42,6 +44,7 @@ class Uninstallation:
         self._planner = planner
         self._records = planner.records
         self._call = call
+        self._give_up = give_up
         self._keeper = planner.keeper_of(call.module, give_up, directory)
 
     async def run(
@@ -69,8 +72,10 @@ class Uninstallation:
             return
         await self._planner.calls.begin(self._call.module, release_calls.UNINSTALL, record.revision.number)
         going: tuple[manifests.ManifestResource, ...] = ()
+        of_hooks: tuple[manifests.ManifestResource, ...] = ()
         if record.revision.exists:
             record, going = await self._prepare(record, data_goes=data_goes)
+            of_hooks = await self._made_by_hooks(record)
         is_kept = keep_record and await self._begin(record)
         try:
             await verbs.uninstall(
@@ -79,10 +84,38 @@ class Uninstallation:
         except helm_errors.HelmError as error:
             raise await failed_tries.blamed(self._records, error) from error.__cause__
         self._planner.settled(self._call.module)
+        first = self._planner.calls.first(self._call.module)
         await self._planner.calls.end(self._call.module)
+        if of_hooks:
+            await self._clear(of_hooks, first)
         if going:
             left = await self._planner.live.leaving(self._call.module, going)
             self._planner.note_leaving(self._call.module, left)
+
+    async def _made_by_hooks(self, record: release_records.Record) -> tuple[manifests.ManifestResource, ...]:
+        with contextlib.suppress(helm_errors.ReleaseRecordError):
+            hooks = (await self._records.content(record)).hooks
+            return await asyncio.to_thread(manifests.hooks, "\n---\n".join(hooks)) if hooks else ()
+        return ()
+
+    async def _clear(self, of_hooks: Sequence[manifests.ManifestResource], first: float) -> None:
+        """Delete what of Helm's hooks stands in everybody's way, and name what else they left."""
+        module, live_objects = self._call.module, self._planner.live
+        others = await self._give_up(of_hooks)
+        left: list[str] = []
+        for resource, live in (await live_objects.metadata(module, of_hooks)).items():
+            if not live or live["metadata"].get("deletionTimestamp"):
+                continue
+            try:
+                if resource not in others and keeping.goes_with_hooks(resource, live, first):
+                    await live_objects.remove(module, resource, live)
+                    continue
+            except api_errors.ApiError as error:
+                self._planner.helm.warn(module, f"{resource}, which a hook of the chart made, stays: {error}")
+            left.append(str(resource))
+        if left:
+            text = f"hooks of the chart made objects that Helm leaves: {names.listed(left, _NAMED_OF_HOOKS)}"
+            self._planner.helm.warn(module, text)
 
     async def take_back(self, record: release_records.Record) -> release_records.Record | None:
         """Take back what :meth:`run` began, and give the record as it is then.

@@ -54,8 +54,13 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
     gone.rename(site.root / "elsewhere")
     second = documents(site, code=3)
     assert actions(second) == {"old": "delete", "db": "nothing", "web": "upgrade", "lab": "nothing"}
-    assert second["modules"][0]["name"] == "old", "deletes come first"
-    assert [purge["release"] for purge in second["purges"]] == ["gone"]
+    assert (second["modules"][0]["name"], *(purge["release"] for purge in second["purges"])) == (
+        "old",
+        "gone",
+    )
+    assert set(second["notes"]) >= {
+        f"the removal of {what} deletes 1 object (1 ConfigMap)" for what in ("module old", "release gone")
+    }
     due = next(module for module in second["modules"] if module["name"] == "web")
     assert due["reason"] == "values changed: web.color"
     change = due["changes"][0]

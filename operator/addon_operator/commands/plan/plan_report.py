@@ -6,13 +6,13 @@ It is made of :class:`.ConvergePlan` and of what would become of each release.
 import collections
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final
 
 from addon_operator.commands.plan import given_values
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel import names
-from addon_operator.modules import model, plan
+from addon_operator.modules import keeping, manifests, model, plan, requirements
 
 
 class PlanStep(enum.StrEnum):
@@ -172,13 +172,16 @@ def lost_on_the_way(modules: Iterable[ModuleReport], namespace_of: Callable[[str
     """Yield a sentence for each two modules between which objects move that do not stay.
 
     A module that runs before the other one, or at the same time, deletes them before that takes them over.
+    What holds data stays.
     """
     reports = list(modules)
     gone = {
         _placed(change.key, namespace_of(report.name)): report
         for report in reports
         for change in report.release.changes
-        if change.kind is _REMOVED and not any(_KEPT_LINE in line for line in change.diff)
+        if change.kind is _REMOVED
+        and not any(_KEPT_LINE in line for line in change.diff)
+        and not keeping.holds_data(_resource(change.key))
     }
     lost: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
     for report in reports:
@@ -191,6 +194,30 @@ def lost_on_the_way(modules: Iterable[ModuleReport], namespace_of: Callable[[str
             f"module {loser} deletes {names.listed(keys, _NAMED)} before module {target} makes that anew, "
             "without its data: see 'Move objects from one module to another' in the upgrade guide"
         )
+
+
+def removed(
+    what: str, going: Iterable[manifests.ManifestResource], kept: Iterable[keeping.Kept]
+) -> Iterator[str]:
+    """Yield sentences about what the removal of a release deletes, and what of it stays."""
+    counts = collections.Counter(each.kind for each in going)
+    parts = [f"{count} {kind}" for kind, count in sorted(counts.items())]
+    total = counts.total()
+    deletes = f"{total} object{'s' * (total != 1)}" + (f" ({', '.join(parts)})" if parts else "")
+    yield f"the removal of {what} deletes {deletes}"
+    yield from (f"{each} of {what} stays: {each.why}; '{each.command}' removes it" for each in kept)
+
+
+def removed_with(modules: Iterable[model.Module], removed_ones: Container[str]) -> Iterator[str]:
+    """Yield a sentence for each module whose removal follows from that of one that it requires."""
+    for module in modules:
+        causes = [name for name in requirements.required(module) if name in removed_ones]
+        if module.name in removed_ones and causes:
+            yield f"module {module.name} requires {names.listed(causes, _NAMED)}, and is removed with it"
+
+
+def _resource(key: manifest_diff.ManifestKey) -> manifests.ManifestResource:
+    return manifests.ManifestResource(key.api_version, key.kind, key.namespace or None, key.name)
 
 
 def _goes_first(source: ModuleReport, target: ModuleReport) -> bool:

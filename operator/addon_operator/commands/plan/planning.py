@@ -153,6 +153,12 @@ class _Planner:
         for purge in purges:
             self._notes += await self._taken_over(purge, modules)
         self._notes += plan_report.lost_on_the_way(modules, self._namespace_of)
+        self._notes += plan_report.removed_with(self._modules.values(), decided.deletes)
+        for each in modules:
+            if each.release.step is plan_report.PlanStep.DELETE:
+                self._notes += await self._removed(each.name, f"module {each.name}")
+        for purge in purges:
+            self._notes += await self._removed(names.ModuleName(purge.release), f"release {purge.release}")
         self._notes += (*plan.stays(observed), *plan.chartless(observed).values())
         self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
         self._notes += self._shared()
@@ -176,6 +182,24 @@ class _Planner:
             unknown = f"whether modules take over objects of release {purge.release} is not known: {error}"
             return (unknown,)
         return tuple(plan_report.taken_over(purge, manifest or "", modules, self._namespace_of))
+
+    async def _removed(self, release: names.ModuleName, what: str) -> tuple[str, ...]:
+        """Say what a removal deletes, and what stays; without a cluster nobody knows what is there."""
+        if self._given_sources.hidden is not None or release not in self._releases:
+            return ()
+        module = self._modules.get(release)
+
+        async def give_up(
+            dropped: Sequence[manifests.ManifestResource],
+        ) -> tuple[manifests.ManifestResource, ...]:
+            return tuple(each for each in dropped if self._owners.get(each, set()) - {str(release)})
+
+        directory = module.chart_directory if module is not None and module.has_chart else None
+        try:
+            going, kept = await self._manager.preview_removal(release, give_up, directory)
+        except errors.AddonOperatorError as error:
+            return (f"what the removal of {what} deletes is not known: {error}",)
+        return tuple(plan_report.removed(what, going, kept))
 
     def _namespace_of(self, release: str) -> str:
         return self._manager.places.of(release).namespace

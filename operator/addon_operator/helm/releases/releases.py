@@ -4,7 +4,7 @@ import asyncio
 import collections
 import contextlib
 import pathlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from addon_operator.helm import command, helm_errors, release_types
@@ -20,7 +20,7 @@ from addon_operator.helm.releases import (
     uninstalling,
 )
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model, release
+from addon_operator.modules import keeping, manifests, model, release
 
 _NAMED: Final = 3
 
@@ -163,6 +163,20 @@ class ReleaseManager:
             removal = uninstalling.Uninstallation(self._planner, command.Call(module), give_up, directory)
             await removal.run(record, keep_record=keep_record)
             return record.revision.exists
+
+    async def preview_removal(
+        self, module: names.ModuleName, give_up: release_types.GiveUp, directory: pathlib.Path | None = None
+    ) -> tuple[Sequence[manifests.ManifestResource], Sequence[keeping.Kept]]:
+        """Return what :meth:`remove` would delete, and what would stay for its data; nothing is changed.
+
+        Raises :class:`.ReleaseRecordError` when the record cannot be decoded, and what the client raises.
+        """
+        record = await self._records.get(module)
+        if record is None or not record.revision.exists:
+            return (), ()
+        removal = uninstalling.Uninstallation(self._planner, command.Call(module), give_up, directory)
+        staying = await removal.look(record)
+        return [each for each in staying.looked_at if each not in staying], list(staying.kept.values())
 
     @property
     def leaving(self) -> Mapping[names.ModuleName, str]:

@@ -8,7 +8,7 @@ import pytest
 from addon_operator.commands.plan import plan_report
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import model, plan
+from addon_operator.modules import keeping, manifests, model, module_config, plan
 from tests.support import rows
 
 WEB = ModuleName("web")
@@ -127,9 +127,11 @@ def test_an_object_is_the_same_whether_it_names_the_namespace_of_the_releases_or
     assert taken_over(elsewhere, document("PersistentVolumeClaim", "data")) == []
 
 
-def moved(source: int, target: int, rest: str = "", waits_for: str = "") -> list[str]:
-    text = manifest_diff.parse(document("ConfigMap", "data", rest))
-    other = manifest_diff.parse(document("ConfigMap", "data", "  namespace: addons\n"))
+def moved(
+    source: int, target: int, rest: str = "", waits_for: str = "", kind: str = "ConfigMap"
+) -> list[str]:
+    text = manifest_diff.parse(document(kind, "data", rest))
+    other = manifest_diff.parse(document(kind, "data", "  namespace: addons\n"))
     reports = []
     for name, order, changes in (
         ("old", source, manifest_diff.diff(text, ())),
@@ -150,6 +152,34 @@ def test_objects_that_move_are_named_if_the_module_that_loses_them_may_run_first
     assert moved(20, 10) == [], "web takes it over before"
     assert moved(10, 10, waits_for="web") == []
     assert moved(10, 20, "  annotations:\n    helm.sh/resource-policy: keep\n") == []
+    assert moved(10, 20, kind="PersistentVolumeClaim") == [], "it holds data, and stays"
+
+
+def test_what_a_removal_deletes_is_counted_and_what_stays_is_named() -> None:
+    going = [
+        manifests.ManifestResource("v1", kind, None, name)
+        for kind, name in (("ConfigMap", "a"), ("ConfigMap", "b"), ("Service", "a"))
+    ]
+    kept = keeping.Kept("PersistentVolumeClaim", "addons", "data", keeping.Why.DATA)
+    deleted, left = plan_report.removed("module web", going, [kept])
+    assert deleted == "the removal of module web deletes 3 objects (2 ConfigMap, 1 Service)"
+    assert left == (
+        "PersistentVolumeClaim addons/data of module web stays: it holds data; "
+        "'kubectl delete pvc data --namespace addons' removes it"
+    )
+
+
+def test_a_module_that_goes_with_one_that_it_requires_is_named() -> None:
+    requires = module_config.Requirements(modules=(ModuleName("db"),))
+    config = module_config.ModuleConfig(requires=requires)
+    web, db = (
+        model.Module(WEB, 1, pathlib.Path("web"), config=config),
+        model.Module(ModuleName("db"), 1, pathlib.Path("db")),
+    )
+    assert list(plan_report.removed_with([db, web], {"db", "web"})) == [
+        "module web requires db, and is removed with it"
+    ]
+    assert list(plan_report.removed_with([db, web], {"web"})) == []
 
 
 def test_what_helm_keeps_stays_without_anybody_who_takes_it_over() -> None:

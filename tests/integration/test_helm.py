@@ -1,6 +1,7 @@
 """Releases made with the real helm, versions 3 and 4, on a real control plane."""
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import os
@@ -342,3 +343,26 @@ async def test_another_helm_alone_makes_no_revision(
         async with site.manager() as manager:
             outcomes.append(await manager.ensure(site.asked(1)))
     assert [outcome.by for outcome in outcomes[1:]] == [release.SkippedBy.MANIFEST] * 2
+
+
+async def test_a_variable_that_stands_twice_counts_once(site: Site) -> None:
+    env = "[{name: A, value: one}, {name: B, value: '{{ .Values.web.size }}'}, {name: A, value: two}]"
+    pod = f"{{spec: {{containers: [{{name: app, image: a, env: {env}}}]}}, metadata: {{labels: {{a: b}}}}}}"
+    site.write(
+        "templates/deployment.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+        f"spec:\n  replicas: 0\n  selector: {{matchLabels: {{a: b}}}}\n  template: {pod}\n",
+    )
+    async with site.manager() as manager:
+        # Only the second try of an installation is rendered before.
+        with contextlib.suppress(helm_errors.HelmError):
+            await manager.ensure(site.asked(1))
+        await manager.ensure(site.asked(1, fresh=True))
+        await manager.ensure(site.asked(2))
+        skipped = await manager.ensure(site.asked(2))
+        assert skipped.action is release_types.ReleaseAction.SKIPPED
+    (container,) = site.get("deployment", "web")["spec"]["template"]["spec"]["containers"]
+    values = {each["name"]: each["value"] for each in container["env"]}
+    assert values == {"A": "two", "B": "2"}
+    warned = [text for text in site.warnings if "env has A 2 times, and the last one counts" in text]
+    assert bool(warned) is (site.real_helm.parent.name.startswith("helm4"))

@@ -234,7 +234,8 @@ class ReleasePlanner:
                 manifest = (
                     await self._rendered_again(request, inputs, files, watch) if decision.is_again else ""
                 )
-                yield ReleasePlan(decision, record, inputs, files, manifest)
+                given = await self.renderer.tolerant(request, inputs, files) if manifest else files
+                yield ReleasePlan(decision, record, inputs, given, manifest)
                 return
             await request.before_change()
             with watch.measured(release_types.Operation.TEMPLATE):
@@ -242,7 +243,9 @@ class ReleasePlanner:
             decision = release.decide(dataclasses.replace(state, manifest=checksum, applied=applied))
             if isinstance(decision, release.Render):
                 raise TypeError("what is rendered is to be rendered")
-            yield ReleasePlan(decision, record, inputs, files, manifest, inputs.rendered_to(checksum))
+            is_made = isinstance(decision, release.Upgrade)
+            given = await self.renderer.tolerant(request, inputs, files) if is_made else files
+            yield ReleasePlan(decision, record, inputs, given, manifest, inputs.rendered_to(checksum))
 
     async def upgrades(self, record: release_records.Record | None) -> bool:
         """Say whether the next call of Helm after this last revision is an upgrade; else it is an install."""

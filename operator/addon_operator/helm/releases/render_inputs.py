@@ -94,11 +94,13 @@ def write_values(encoded: bytes, directory: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def write_changes(changes: manifest_changes.ManifestChanges, directory: pathlib.Path) -> pathlib.Path | None:
+def write_changes(
+    changes: manifest_changes.ManifestChanges, directory: pathlib.Path, name: str = "changes.json"
+) -> pathlib.Path | None:
     """Write the changes to a file in ``directory``, if there are some."""
     if not changes:
         return None
-    path = directory / "changes.json"
+    path = directory / name
     path.touch(mode=0o600, exist_ok=False)
     path.write_text(changes.written(), encoding="utf-8")
     return path

@@ -16,8 +16,10 @@ from addon_operator.helm.releases import record_format, render_inputs
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import release
-from addon_operator.modules.patching import manifest_changes
+from addon_operator.modules.patching import manifest_changes, repeated_variables
 
+_REFUSES_TWICE: Final = 4
+"""Major version of Helm from which on a variable must stand once in ``env``."""
 _POLLS: Final = 20
 _POLL_SECONDS: Final = 0.25
 _ANOTHER_SECOND: Final = 1.05
@@ -41,6 +43,8 @@ class ChartRenderer:
         self._capabilities = capabilities
         self._timeout = timeout
         self._reader = chart_files.ChartFilesReader(clock)
+        self._twice: dict[names.ModuleName, tuple[str, ...]] = {}
+        """What the last render of a module has twice, and Helm refuses."""
 
     async def inputs(self, request: release_types.ReleaseRequest) -> render_inputs.RenderInputs:
         """Read what the manifest depends on; no process is started.
@@ -118,7 +122,22 @@ class ChartRenderer:
             # Helm 4 looks up kinds, too. Before the first install neither those of the chart are there, nor
             # anything that it could have made.
             rendered = await render(with_lookup=False)
-        return rendered.decode(errors="replace")
+        text = rendered.decode(errors="replace")
+        if self._helm.binary.major >= _REFUSES_TWICE:
+            text, self._twice[request.module] = await asyncio.to_thread(repeated_variables.once, text)
+        return text
+
+    async def tolerant(
+        self, request: release_types.ReleaseRequest, inputs: render_inputs.RenderInputs, files: verbs.Files
+    ) -> verbs.Files:
+        """Return files from which Helm makes what was rendered last, and warn of what it would refuse."""
+        if not (told := self._twice.get(request.module)):
+            return files
+        for text in told:
+            self._helm.warn(request.module, text)
+        changes = dataclasses.replace(inputs.changes, once=True)
+        write = functools.partial(render_inputs.write_changes, changes, files.values.parent, "once.json")
+        return dataclasses.replace(files, changes=await asyncio.to_thread(write))
 
     async def again(
         self, request: release_types.ReleaseRequest, inputs: render_inputs.RenderInputs, files: verbs.Files

@@ -3,6 +3,7 @@
 The words are kustomize's. Helm's hooks are left as they are: Helm 3 keeps them from post-renderers.
 """
 
+import collections
 import copy
 import dataclasses
 import fnmatch
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.modules import manifests
-from addon_operator.modules.patching import strategic_merge
+from addon_operator.modules.patching import repeated_variables, strategic_merge
 
 MOST_PATCHES: Final = 50
 MOST_ADDED: Final = 8 << 20
@@ -64,9 +65,11 @@ class ManifestChanges:
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
     patches: tuple[Patch, ...] = ()
+    once: bool = False
+    """Whether a variable that stands twice in ``env`` is to stand there once."""
 
     def __bool__(self) -> bool:
-        return bool(self.labels or self.annotations or self.patches)
+        return bool(self.labels or self.annotations or self.patches or self.once)
 
     def over(self, common: "ManifestChanges") -> "ManifestChanges":
         """Return these changes over those that all modules make."""
@@ -78,7 +81,11 @@ class ManifestChanges:
 
     def written(self) -> str:
         """Return the changes as text, the same for the same changes."""
-        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+        written = dataclasses.asdict(self)
+        if not self.once:
+            # Releases from before it keep their checksums.
+            del written["once"]
+        return json.dumps(written, sort_keys=True)
 
 
 NOTHING: Final = ManifestChanges()
@@ -88,7 +95,7 @@ def read(text: str) -> ManifestChanges:
     """Return what :meth:`ManifestChanges.written` wrote."""
     found = json.loads(text)
     patches = tuple(Patch(Target(**each["target"]), each["patch"]) for each in found["patches"])
-    return ManifestChanges(found["labels"], found["annotations"], patches)
+    return ManifestChanges(found["labels"], found["annotations"], patches, found.get("once", False))
 
 
 def problems(patch: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -138,6 +145,9 @@ def changed(documents: Sequence[Any], changes: ManifestChanges, namespace: str) 
             where = f"patches[{number}], {_title(made[index])}"
             made[index] = _patched(made[index], patch, where, room)
     made = [each for each in made if each is not None]
+    if changes.once:
+        for each in made:
+            collections.deque(repeated_variables.remove(each), maxlen=0)
     return [_labelled(each, changes, room) for each in made]
 
 

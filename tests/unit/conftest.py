@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from addon_operator.devcluster import locations
 from addon_operator.documents import json_schemas
 from addon_operator.kernel import optional_imports
 
@@ -41,4 +42,13 @@ def _both_validators_agree() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_schemas.Validator, "surely_allows", checked)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let no test find the kinds of Kubernetes, programs or clusters that somebody keeps on this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in (locations.CACHE_VARIABLE, locations.STATE_VARIABLE):
+            patch.setenv(variable, str(tmp_path_factory.mktemp("locations")))
         yield

@@ -132,7 +132,7 @@ GROWING: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("shape", GROWING)
 def test_twice_the_text_is_at_most_twice_the_steps(reader: str, shape: str) -> None:
-    once, twice = (steps(READERS[reader], GROWING[shape](size)) for size in (300, 600))
+    once, twice = (steps(READERS[reader], GROWING[shape](size)) for size in (150, 300))
     assert twice <= 2.2 * once + 100
 
 

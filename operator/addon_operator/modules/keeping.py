@@ -178,6 +178,12 @@ def unmark(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"metadata": {"labels": {KEPT_FROM: None}, **policy}}
 
 
+def disown() -> dict[str, Any]:
+    """Return the merge patch that takes the marks of a release from an object."""
+    annotations = {_OWNER: None, _OWNERS_NAMESPACE: None}
+    return {"metadata": {"labels": {MANAGED_BY: None}, "annotations": annotations}}
+
+
 def told(kept: Collection[Kept]) -> str:
     """Return a sentence for people: what stays, why, and what removes it."""
     parts = (f"{each} stays: {each.why}; remove it with '{each.command}'" for each in kept)

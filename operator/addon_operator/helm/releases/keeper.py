@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from addon_operator.helm import command, release_types
-from addon_operator.helm.releases import live_objects, record_format, rendering
+from addon_operator.helm.releases import adopting, live_objects, record_format, rendering
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
 from addon_operator.modules import keeping, manifests, release
@@ -34,7 +34,9 @@ class Staying:
     """What of that stays."""
 
     others: frozenset[manifests.ManifestResource] = frozenset()
-    """What other releases have."""
+    """What other releases have, and what was there before the release."""
+    adopted: frozenset[manifests.ManifestResource] = frozenset()
+    """What of that was there before."""
     kept: Mapping[manifests.ManifestResource, keeping.Kept] = dataclasses.field(default_factory=dict)
     patches: Mapping[manifests.ManifestResource, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     """What live objects lack, so that Helm leaves them."""
@@ -55,6 +57,7 @@ class Keeper:
         live: live_objects.LiveObjects,
         module: names.ModuleName,
         give_up: release_types.GiveUp,
+        adoptions: adopting.Adoptions,
         directory: pathlib.Path | None = None,
     ) -> None:
         """``give_up`` says what others have; ``directory`` is that of the module's chart, if there is one."""
@@ -63,6 +66,7 @@ class Keeper:
         self._live = live
         self._module = module
         self._give_up = give_up
+        self._adoptions = adoptions
         self._directory = directory
         self._place = helm.places.of(module)
 
@@ -88,6 +92,10 @@ class Keeper:
         others |= {
             each for each, found in live.items() if found is not None and self._is_of_others(found, only_own)
         }
+        adopted = frozenset(
+            each for each, found in live.items() if found and (self._module, found) in self._adoptions
+        )
+        others |= adopted
         reasons = {
             each: keeping.decide(each, body, live[each], data_goes=each in data_goes)
             for each, body in bodies.items()
@@ -105,11 +113,17 @@ class Keeper:
             if why is not None
         }
         patches = {each: patch for each in kept if (patch := self._patch(kept[each], live[each] or {}))}
-        return Staying(frozenset(others), kept, patches, going)
+        return Staying(frozenset(others), adopted, kept, patches, going)
 
     async def hold(self, staying: Staying) -> frozenset[manifests.ManifestResource]:
-        """Mark what stays; gives what could not be marked."""
+        """Mark what stays, and give back what was adopted; gives what could not be marked."""
         failed: set[manifests.ManifestResource] = set()
+        for resource in staying.adopted:
+            try:
+                await self._adoptions.give_back(self._module, resource)
+            except api_errors.ApiError as error:
+                text = f"{resource} was there before the release, and cannot be made what it was: {error}"
+                self._helm.warn(self._module, text)
         for resource, patch in staying.patches.items():
             try:
                 await self._live.patch(self._module, resource, patch)

@@ -28,6 +28,7 @@ _UNTYPED: Final = "failed to create typed patch object"
 class Foreign:
     """An object that is in the cluster already, and not as a part of the release."""
 
+    resource: manifests.ManifestResource
     name: str
     """As a person would name it, with whose it is."""
     is_labelled: bool
@@ -89,7 +90,7 @@ class LiveObjects:
             whose = f" of release {owner[1]}/{owner[0]}" if is_helms and owner[0] else ""
             is_ours = any(labels.get(key) == value for key, value in self._labels.items())
             is_kept = keeping.is_marked(live)
-            foreign.append(Foreign(f"{resource}{whose}", is_helms or is_ours, is_kept))
+            foreign.append(Foreign(resource, f"{resource}{whose}", is_helms or is_ours, is_kept))
         return tuple(foreign)
 
     async def get(
@@ -161,6 +162,12 @@ class LiveObjects:
         """
         with contextlib.suppress(api_errors.NotFound, discovery.NoSuchKind):
             await self._cluster.patch(await self._path(resource, self._places.of(module).namespace), patch)
+
+    async def replace(
+        self, module: names.ModuleName, resource: manifests.ManifestResource, body: manifests.Object
+    ) -> None:
+        """Write an object as it was; raises what the client raises."""
+        await self._cluster.replace(await self._path(resource, self._places.of(module).namespace), body)
 
     async def claims(self, namespace: str) -> list[manifests.Object]:
         """Return the metadata of the claims in a namespace; raises what the client raises."""

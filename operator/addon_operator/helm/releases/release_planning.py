@@ -11,6 +11,7 @@ from typing import Final
 from addon_operator.documents import manifest_diff, varying_parts
 from addon_operator.helm import command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
+    adopting,
     failed_tries,
     keeper,
     live_objects,
@@ -77,6 +78,7 @@ class ReleasePlanner:
         self.calls = release_calls.ReleaseCalls(records, helm.warn)
         self.renderer = renderer
         self.live = live
+        self.adoptions = adopting.Adoptions(records, live, helm.warn, clock)
         self.options = options
         self.clock = clock
         self.kept: Callable[[names.ModuleName, Sequence[keeping.Kept]], None] = self._warn_of_kept
@@ -92,7 +94,7 @@ class ReleasePlanner:
         directory: pathlib.Path | None = None,
     ) -> keeper.Keeper:
         """Make what sees to it that nothing of a release is deleted that must stay."""
-        return keeper.Keeper(self.helm, self.renderer, self.live, module, give_up, directory)
+        return keeper.Keeper(self.helm, self.renderer, self.live, module, give_up, self.adoptions, directory)
 
     async def keep(
         self, request: release_types.ReleaseRequest, record: release_records.Record, *losing: keeper.Source

@@ -262,6 +262,8 @@ class ReleaseRun:
                     raise blamed from error
                 raise await self._explained(error, plan.manifest, error.message) from error.__cause__
             self._record = await self._planner.calls.end(self._request.module, made)
+        if self._planner.adoptions.has(self._request.module):
+            await self._planner.adoptions.settle(self._request.module)
         applied = await self._applied()
         await self._keeper.take_back(applied, self._had)
         self._planner.settled(self._request.module)
@@ -347,6 +349,7 @@ class ReleaseRun:
                 f"{refused.message}; TAKE_OWNERSHIP={policy} does not allow to take over "
                 f"{', '.join(unlabelled) or 'it'}: remove it, or allow it",
             ) from refused
+        await self._planner.adoptions.begin(self._request.module, [each.resource for each in foreign])
         return tuple(each.name for each in foreign if not each.is_kept)
 
     async def _rendered_after(self, plan: release_planning.ReleasePlan) -> release.Rendered:

@@ -212,7 +212,10 @@ async def test_the_right_to_read_it_is_waited_for_and_named(
     clock = clocks.Clock()
     remembered = memory.Memory(api, "addons", "addon-operator", print, clock)
     loading = asyncio.create_task(remembered.load())
-    await clock.advance(120)
+    for _ in range(2):
+        await clocks.settle()
+        assert not loading.done()
+        await clock.advance(60)
     await loading
     assert remembered.digest(["a"]) == before.digest(["a"])
     assert capsys.readouterr().out.count("get, update and patch this Secret") == 1

@@ -11,6 +11,7 @@ class Rule(enum.StrEnum):
 
     MODULE = "module"
     MODULE_YAML = "module-yaml"
+    RELEASE_NAMESPACE = "release-namespace"
     UNUSED_FILE = "unused-file"
     VALUES_FILE = "values-file"
     BOOLEAN_WORD = "boolean-word"
@@ -40,6 +41,7 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
     {
         Rule.MODULE: "A module can be loaded: its name, module.yaml and hooks are right.",
         Rule.MODULE_YAML: "What module.yaml says has an effect.",
+        Rule.RELEASE_NAMESPACE: "Nobody but the operator writes the records of the release.",
         Rule.UNUSED_FILE: "Files and charts lie where they are looked for.",
         Rule.VALUES_FILE: "values.yaml is YAML with sections and switches.",
         Rule.BOOLEAN_WORD: "Words such as yes, which some readers of YAML take for booleans, are quoted.",

@@ -186,6 +186,7 @@ def _as_it_can_be_read(module: model.Module) -> _Found:
 def _of_module(module: model.Module) -> _Found:
     for warning in module.config.warnings:
         yield values_check.Finding(_WARNING, module.name, warning, Rule.MODULE_YAML)
+    yield from _of_namespace(module)
     with contextlib.suppress(errors.ConfigurationError):
         if warning := values_schema.stale(module.path, module.name):
             yield values_check.Finding(_WARNING, module.name, warning, Rule.STALE_SCHEMA)
@@ -253,6 +254,15 @@ def _unused_section(module: model.Module) -> Iterator[str]:
             f"{path} has all values below {module.key!r}, but this chart gets the section as .Values; "
             f"write them without {module.key!r}, or set chart.values: section in {module_config.FILE}"
         )
+
+
+def _of_namespace(module: model.Module) -> _Found:
+    if namespace := module.config.namespace:
+        said = (
+            f"its release is in the namespace {namespace}: unless that is the operator's own, who may edit "
+            "Secrets there can make the operator refuse to act by the release"
+        )
+        yield values_check.Finding(_WARNING, module.name, said, Rule.RELEASE_NAMESPACE)
 
 
 def _of_chart(module: model.Module) -> Iterator[str]:

@@ -247,6 +247,14 @@ def test_directories_beside_modules_that_are_nearly_called_right_are_a_warning_i
     assert {row["problem"] for row in found} <= set(loaded.warnings)
 
 
+def test_a_namespace_whose_editors_can_make_the_operator_refuse_is_named(tmp_path: pathlib.Path) -> None:
+    chart(tmp_path / "010-web")
+    (tmp_path / "010-web" / "module.yaml").write_text("namespace: shop\n")
+    code, found = lint(tmp_path)
+    assert (code, [row["rule"] for row in found]) == (0, ["release-namespace"])
+    assert "in the namespace shop" in found[0]["problem"]
+
+
 @pytest.mark.parametrize(
     ("files", "unused"),
     [

@@ -78,6 +78,12 @@ async def test_what_a_failed_try_took_over_is_given_back_and_what_worked_is_the_
         await restarted.ensure(site.asked(2, without="yes"))
         assert seen(site.get("service", "dns")) == dns
 
+        # The same, taken back by a rollback.
+        await failed(restarted, site)
+        told = await restarted.roll_back(site.asked(1, fails="yes"), RuntimeError("no"), unhealthy=False)
+        assert "is taken back to revision" in str(told)
+        assert seen(site.get("service", "dns")) == dns
+
         # A revision that works makes it the release's own.
         await restarted.ensure(site.asked(3))
         assert await restarted.remove(WEB)

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -11,14 +11,15 @@ import structlog
 from addon_operator.admission import config_check
 from addon_operator.aio import threads
 from addon_operator.engine.sources import config_sync
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files
+from addon_operator.modules import requirements
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
-from addon_operator.values import checks, config_map_reader, inspectors, settings_checks
+from addon_operator.values import checks, config_map_reader, inspectors, settings_checks, sources
 from addon_operator.values import store as values_store
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class ConfigChecks:
                     violations = running.violations(data)
         known_before = set(self._unknown_keys(before))
         warnings = [text for text in self._unknown_keys(data) if text not in known_before]
-        return config_check.Findings(violations, [*warnings, *odd])
+        return config_check.Findings(violations, [*warnings, *self._removed_with(data, before), *odd])
 
     def _by_files(
         self, data: config_check.Data, before: config_check.Data, secret: config_check.Data | None
@@ -154,14 +155,34 @@ class ConfigChecks:
         parse = self._inspector.parse_section
         return config_map_reader.ConfigMapReader(self._names, source, parse, is_secret=is_secret).read(data)
 
-    def _unknown_keys(self, data: config_check.Data) -> tuple[str, ...]:
+    def _removed_with(self, data: config_check.Data, before: config_check.Data) -> Iterator[str]:
+        """Say which modules go because ``data`` disables what they require, and ``before`` did not."""
+        was, now = self._switches(before), self._switches(data)
+        if was.enabled == now.enabled:
+            return
+        store = self._modules.store(self._inspector, self._programs)
+
+        def enabled(values: sources.ConfigValues) -> set[names.ModuleName]:
+            store.set_config(values)
+            return {name for name in self._names if store.flag(name).enabled}
+
+        there, left = enabled(was), enabled(now)
+        gone, known = there - left, [files.module for files in self._modules.modules]
+        for module in requirements.in_run_order(known):
+            causes = [each for each in requirements.required(module) if each in gone]
+            if module.name in left and causes:
+                gone.add(module.name)
+                yield f"module {module.name} requires {', '.join(causes)}, and is removed with it"
+
+    def _switches(self, data: config_check.Data) -> sources.ConfigValues:
         # Modules come and go while the engine runs.
         known = self._names if self._running is None else self._running.modules
         return (
-            config_map_reader.ConfigMapReader(known, self._source, lambda _key, _text: {})
-            .read(data)
-            .values.warnings
+            config_map_reader.ConfigMapReader(known, self._source, lambda _key, _text: {}).read(data).values
         )
+
+    def _unknown_keys(self, data: config_check.Data) -> tuple[str, ...]:
+        return self._switches(data).warnings
 
 
 @contextlib.asynccontextmanager

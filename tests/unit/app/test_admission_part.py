@@ -68,6 +68,10 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> module_files.LoadedModu
         openapi.mkdir(parents=True)
         (openapi / "config-values.yaml").write_text(textwrap.dedent(SCHEMA))
         (directory / name / "values.yaml").write_text(f"{name[4:]}Enabled: {enabled}\n")
+    shop = directory / "030-shop"
+    shop.mkdir()
+    (shop / "values.yaml").write_text("shopEnabled: true\n")
+    (shop / "module.yaml").write_text("requires: {modules: [web]}\n")
     return module_files.load([directory], 1)
 
 
@@ -111,6 +115,17 @@ async def test_an_unknown_key_is_a_warning_when_it_is_new(checks: admission_part
     (warning,) = (await checks.findings({"wep": "port: 1"}, {})).warnings
     assert "did you mean 'web'?" in warning
     assert (await checks.findings({"wep": "port: 2"}, {"wep": "port: 1"})).warnings == []
+
+
+async def test_an_edit_that_disables_a_module_says_which_others_go_with_it(
+    checks: admission_part.ConfigChecks,
+) -> None:
+    (warning,) = (await checks.findings({"webEnabled": "false"}, {})).warnings
+    assert warning == "module shop requires web, and is removed with it"
+    both_off = {"webEnabled": "false", "shopEnabled": "false"}
+    assert (await checks.findings(both_off, {"webEnabled": "false"})).warnings == []
+    assert (await checks.findings({"webEnabled": "false", "web": "port: 1"}, both_off)).warnings == []
+    assert (await checks.findings({"webEnabled": "true"}, {"webEnabled": "false"})).warnings == []
 
 
 async def test_the_running_engine_knows_better(checks: admission_part.ConfigChecks) -> None:

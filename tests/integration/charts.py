@@ -96,9 +96,7 @@ class Installation:
 
     def environment(self, webhook_port: int, deployment: str = RELEASE) -> dict[str, str]:
         """What the container would have; what is different outside of it is replaced."""
-        template = json.loads(self.site.kubectl("get", "deployment", deployment, "-o", "json"))["spec"][
-            "template"
-        ]
+        template = self.site.get("deployment", deployment)["spec"]["template"]
         container = template["spec"]["containers"][0]
         fields = {"metadata.namespace": self.site.namespace, "metadata.name": "addon-operator-0"}
         given = {
@@ -138,7 +136,7 @@ def installed(
 
 def kubeconfig_with_token(cluster: handle.DevCluster, site: operator_site.Site, account: str) -> pathlib.Path:
     """A kubeconfig whose only credential is a token of that ServiceAccount of the chart."""
-    token = site.kubectl("create", "token", account).strip()
+    token = site.token(account)
     config = yaml.safe_load(cluster.kubeconfig.read_text("utf-8"))
     for user in config["users"]:
         user["user"] = {"token": token}

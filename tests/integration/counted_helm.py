@@ -22,7 +22,7 @@ case "$1" in install|upgrade) set -- "$@" --disable-openapi-validation ;; esac
 
 
 def write(
-    path: pathlib.Path, helm: pathlib.Path, calls: pathlib.Path, more: str = "", *, validates: bool = True
+    path: pathlib.Path, helm: pathlib.Path, calls: pathlib.Path, more: str = "", *, validates: bool = False
 ) -> None:
     """Write the program; it adds its arguments to the file ``calls``, and runs ``more`` first.
 

@@ -82,11 +82,11 @@ class Remedies(crash_scenario.Scenario):
             # What is changed sooner may be the work of the chart's own hooks, which is no drift.
             time.sleep(_SETTLES)
             until = (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=3)).isoformat()
-            suspended = ("suspended=a moment", f"suspended-until={until}", "run=1")
-            asked = [f"addon-operator.io/{each}" for each in suspended]
-            self.site.kubectl("annotate", "module", api, *asked)
-            touched = '{"data": {"color": "touched"}}'
-            self.site.kubectl("patch", "configmap", web, "--type=merge", "-p", touched)
+            asked = {"suspended": "a moment", "suspended-until": until, "run": "1"}
+            self.site.annotate(
+                "module", api, {f"addon-operator.io/{key}": text for key, text in asked.items()}
+            )
+            self.site.patch("configmap", web, {"data": {"color": "touched"}})
 
     @override
     def is_over(self, phase: str, objects: Json) -> bool:

@@ -63,7 +63,7 @@ class Scenario(abc.ABC):
     def close(self) -> None:
         """End the operator and have everything removed; once more does no harm."""
         self.site.close()
-        self._cluster.run_kubectl("delete", "--ignore-not-found", f"crd/things.{self._group}")
+        self.site.delete("crd", f"things.{self._group}")
         self._cluster.delete_namespace(self.site.namespace)
 
     @property

@@ -108,7 +108,7 @@ class Site(cluster_objects.Objects):
         self.helm = root / "helm"
         self.use_helm(cluster.helm)
 
-    def use_helm(self, helm: pathlib.Path, *, validates: bool = True) -> None:
+    def use_helm(self, helm: pathlib.Path, *, validates: bool = False) -> None:
         """Have operators find this binary; what it is called for is counted.
 
         Whether it ``validates`` is whether Helm itself checks objects against the schemas of their kinds.

@@ -1,5 +1,6 @@
 """A receiver of notifications on this machine: what it gets, and how it answers."""
 
+import base64
 import contextlib
 import http.server
 import json
@@ -101,10 +102,5 @@ def write_targets(site: operator_site.Site, targets: list[dict[str, Any]], **mor
 
 
 def write_file(site: operator_site.Site, text: str) -> None:
-    path = site.root / "notify.yaml"
-    path.write_text(text)
-    body = site.kubectl(
-        "create", "secret", "generic", SECRET, f"--from-file={path}", "--dry-run=client", "-o", "json"
-    )
-    (site.root / "secret.json").write_text(body)
-    site.kubectl("apply", "-f", str(site.root / "secret.json"))
+    data = {"notify.yaml": base64.b64encode(text.encode()).decode()}
+    site.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "data": data})

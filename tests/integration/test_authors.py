@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from addon_operator.devcluster import handle, locations
-from tests.integration import operator_process, terminals
+from tests.integration import operator_forks, operator_process, terminals
 
 pytestmark = pytest.mark.integration
 
@@ -46,10 +46,7 @@ class Author:
         }
 
     def run(self, *arguments: str, code: int = 0) -> str:
-        argv = [sys.executable, "-m", "addon_operator", *arguments]
-        done = subprocess.run(
-            argv, cwd=self.directory, env=self.environ, capture_output=True, text=True, check=False
-        )
+        done = operator_forks.run(arguments, self.environ, self.directory)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout or done.stderr
 

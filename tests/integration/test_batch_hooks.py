@@ -91,8 +91,8 @@ def test_the_hooks_of_a_program_run_as_any_hook_under_names_of_their_own(site: o
     assert 'batch_seconds_sum{hook="batch:colors/set:0",module="web"} 1.0' in metrics
     assert "sets the color" in operator.log
 
-    site.kubectl("create", "configmap", "seen", "--from-literal=a=1")
-    site.kubectl("label", "configmap", "seen", "marked=yes")
+    site.create("configmap", "seen", {"data": {"a": "1"}})
+    site.label("configmap", "seen", {"marked": "yes"})
 
     def last() -> dict[str, Any] | None:
         contexts = [run.contexts[0] for run in site.runs() if run.hook == "run 1"]
@@ -221,9 +221,9 @@ def test_a_binding_that_wants_it_is_told_what_an_object_was_before(site: operato
     }.items():
         site.hook(web, name, {"kubernetes": [{**watched, **more}]})
     operator = site.start().wait_ready()
-    site.kubectl("create", "configmap", "seen", "--from-literal=a=1")
+    site.create("configmap", "seen", {"data": {"a": "1"}})
     for number in (2, 3):
-        site.kubectl("patch", "configmap", "seen", "--type=merge", f'-p={{"data": {{"a": "{number}"}}}}')
+        site.patch("configmap", "seen", {"data": {"a": str(number)}})
 
     def told(hook: str) -> list[dict[str, Any]]:
         contexts = [each for run in site.runs() if run.hook == hook for each in run.contexts]

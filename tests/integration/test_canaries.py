@@ -166,9 +166,7 @@ def receiver(site: operator_site.Site) -> Iterator[receivers.Receiver]:
         url = f"{made.url}/{CANARY.format('address')}"
         text = f'targets: [{{name: ops, url: "{url}", format: cloudevents, on: {kinds}, after: 1s, hmacKey: '
         text += f"{CANARY.format('hmac')}}}]"
-        site.kubectl(
-            "create", "secret", "generic", "addon-operator-notify", f"--from-literal=notify.yaml={text}"
-        )
+        site.create("secret", "addon-operator-notify", {"stringData": {"notify.yaml": text}})
         yield made
 
 
@@ -189,8 +187,8 @@ def shown_by(
     yield "the log", operator.log
     for path in ("/metrics", "/status/converge", "/status/converge?output=json", "/readyz", "/healthz", "/"):
         yield path, operator.get(path).text
-    yield "Events", cluster.run_kubectl("get", "events", "-A", "-o", "yaml").stdout
-    yield "modules", cluster.run_kubectl("get", "modules", "-o", "yaml").stdout
+    yield "Events", json.dumps(site.listed("event"), indent=1)
+    yield "modules", json.dumps(site.listed("module"), indent=1)
     for arguments in (
         ("module", "list"), ("module", "values", "good"), ("module", "config", "good"),
         ("module", "patches", "good"),
@@ -216,7 +214,7 @@ def test_no_secret_is_shown_anywhere_and_none_is_left_behind(
     devcluster: handle.DevCluster, site: operator_site.Site, receiver: receivers.Receiver
 ) -> None:
     write_modules(site)
-    site.kubectl("create", "secret", "generic", "source", f"--from-literal=key={CANARY.format('source')}")
+    site.create("secret", "source", {"stringData": {"key": CANARY.format("source")}})
     site.config(good=f"password: {CANARY.format('configured')}\n")
     operator = site.start(CONVERGE_ON_FAILURE="continue", LOG_LEVEL="debug")
     names = ["helm", *(name for name, _, _ in wrong_outputs(site.namespace))]
@@ -324,7 +322,9 @@ def test_a_refused_release_is_reported_with_its_reason_and_without_what_it_holds
     site.hook(
         hooks, "refused.sh", {"beforeHelm": 1}, f"echo '{json.dumps(refused)}' > $KUBERNETES_PATCH_PATH"
     )
-    operator = site.start(CONVERGE_ON_FAILURE="continue", LOG_LEVEL="debug", HELM_BIN_PATH=str(helm))
+    # What Helm says of objects that it finds wrong itself is a part of this.
+    site.use_helm(helm, validates=True)
+    operator = site.start(CONVERGE_ON_FAILURE="continue", LOG_LEVEL="debug")
     operator.wait_metric(1, "module_run_errors_total", module="hooks")
     operator.wait_until(lambda: len(site.revisions()) == len(_REFUSED), "all modules are released")
     site.config(**{name: f"port: {port}\n" for name, port in _BROKEN.items()})
@@ -458,8 +458,10 @@ def test_nothing_that_the_values_secret_sets_is_shown_anywhere(
 
 def _last_errors(cluster: handle.DevCluster, site: operator_site.Site) -> dict[str, str] | None:
     """Module → last error, once each of them has one."""
-    listed = json.loads(cluster.run_kubectl("get", "modules", "-A", "-o", "json").stdout)["items"]
-    told = {each["metadata"]["name"]: each.get("status", {}).get("lastError", "") for each in listed}
+    told = {
+        each["metadata"]["name"]: each.get("status", {}).get("lastError", "")
+        for each in site.listed("module")
+    }
     return told if all(told.get(name) for name in (*_BROKEN, "hooks")) else None
 
 

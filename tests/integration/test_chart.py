@@ -52,7 +52,7 @@ def helms() -> Mapping[str, pathlib.Path]:
     return charts.helm_binaries()
 
 
-@pytest.fixture(params=["helm3", "helm4"])
+@pytest.fixture(params=[pytest.param("helm3", marks=pytest.mark.slow), "helm4"])
 def helm(request: pytest.FixtureRequest, helms: Mapping[str, pathlib.Path]) -> pathlib.Path:
     return helms[request.param]
 

@@ -17,7 +17,6 @@ from tests.integration import (
     charts,
     crash_points,
     definitions,
-    helm_site,
     operator_process,
     operator_site,
     pulling,
@@ -27,7 +26,6 @@ from tests.integration import (
 pytestmark = pytest.mark.integration
 
 
-@helm_site.ANY_HELM
 def test_a_chart_of_a_registry_is_pulled_once_and_used_offline_from_then_on(
     site: operator_site.Site, registry: chart_repositories.Registry, archive: pathlib.Path, helm: pathlib.Path
 ) -> None:
@@ -183,11 +181,10 @@ def test_definitions_of_a_pulled_chart_are_updated_with_its_version(
     registry.push(chart_repositories.package(tmp_path / "upstream", devcluster.helm, "2.0.0", more=more))
     operator = site.start(WATCH_MODULES="true").wait_ready().wait_idle()
     try:
-        names = ("get", "crd", f"things.{group}", "-o", "jsonpath={.spec.names.shortNames}")
-        assert site.kubectl(*names) == ""
+        assert "shortNames" not in site.get("crd", f"things.{group}")["spec"]["names"]
         pulling.write_module(site, registry.address, version="2.0.0")
         operator_process.wait_until(lambda: site.deployed() == {"web": 2}, "the version is released")
-        assert site.kubectl(*names) == '["th"]'
+        assert site.get("crd", f"things.{group}")["spec"]["names"]["shortNames"] == ["th"]
     finally:
         operator.stop()
 
@@ -273,7 +270,7 @@ def test_the_example_of_a_public_chart_is_off_and_installs_it_when_it_is_switche
     site.config(podinfoEnabled="true", podinfo="replicaCount: 3")
     operator = site.start().wait_ready().wait_idle()
     try:
-        spec = json.loads(site.kubectl("get", "deployment", "podinfo", "-o", "json"))["spec"]
+        spec = site.get("deployment", "podinfo")["spec"]
         (container,) = spec["template"]["spec"]["containers"]
         assert (spec["replicas"], container["env"][0]["value"]) == (3, "Installed by addon-operator")
     finally:

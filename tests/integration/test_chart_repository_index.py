@@ -6,7 +6,7 @@ import re
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import chart_repositories, helm_site, operator_site, pulling
+from tests.integration import chart_repositories, operator_site, pulling
 
 pytestmark = pytest.mark.integration
 
@@ -51,7 +51,6 @@ def test_a_digest_is_that_of_the_archive_whatever_the_index_says(
     assert [len(list((site.root / each).iterdir())) for each in ("first", "second", "third")] == [1, 1, 0]
 
 
-@helm_site.ANY_HELM
 def test_credentials_follow_to_no_other_host(
     site: operator_site.Site, archive: pathlib.Path, helm: pathlib.Path, devcluster: handle.DevCluster
 ) -> None:
@@ -74,7 +73,6 @@ def test_credentials_follow_to_no_other_host(
     assert other.credentials == set()
 
 
-@helm_site.ANY_HELM
 def test_a_redirect_to_plain_http_elsewhere_is_not_followed(
     site: operator_site.Site, archive: pathlib.Path, helm: pathlib.Path, devcluster: handle.DevCluster
 ) -> None:
@@ -93,7 +91,6 @@ def test_a_redirect_to_plain_http_elsewhere_is_not_followed(
     assert proxy.requests == []
 
 
-@helm_site.ANY_HELM
 def test_what_a_repository_serves_is_bounded(
     site: operator_site.Site, archive: pathlib.Path, helm: pathlib.Path, devcluster: handle.DevCluster
 ) -> None:

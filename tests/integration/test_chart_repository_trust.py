@@ -8,7 +8,7 @@ import tarfile
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import chart_repositories, helm_site, operator_process, operator_site, pulling
+from tests.integration import chart_repositories, operator_process, operator_site, pulling
 
 pytestmark = pytest.mark.integration
 
@@ -32,7 +32,6 @@ def test_a_chart_has_the_digest_that_module_yaml_says_or_is_not_used(
     assert site.revisions() == {"web": 1}
 
 
-@helm_site.ANY_HELM
 def test_a_private_registry_is_reached_through_a_proxy_with_credentials_and_a_private_ca(
     site: operator_site.Site, registry: chart_repositories.Registry, archive: pathlib.Path, helm: pathlib.Path
 ) -> None:
@@ -62,7 +61,6 @@ def test_a_private_registry_is_reached_through_a_proxy_with_credentials_and_a_pr
     assert_no_password(site, operator, told.stdout)
 
 
-@helm_site.ANY_HELM
 def test_an_identity_token_lets_in_and_is_shown_nowhere(
     site: operator_site.Site, gate: chart_repositories.Gate, helm: pathlib.Path
 ) -> None:
@@ -80,7 +78,6 @@ def test_an_identity_token_lets_in_and_is_shown_nowhere(
         assert "canary" not in ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
 def test_a_registry_elsewhere_is_not_reached_by_plain_http(
     site: operator_site.Site, registry: chart_repositories.Registry, archive: pathlib.Path, helm: pathlib.Path
 ) -> None:
@@ -93,7 +90,6 @@ def test_a_registry_elsewhere_is_not_reached_by_plain_http(
     assert "serve it by HTTPS; plain HTTP is only for this machine itself" in told, told
 
 
-@helm_site.ANY_HELM
 def test_a_chart_of_an_index_is_pulled_with_credentials_and_a_private_ca(
     site: operator_site.Site,
     archive: pathlib.Path,

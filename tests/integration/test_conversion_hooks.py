@@ -200,8 +200,7 @@ class Crons:
         return found
 
     def patch(self, conversion: dict[str, Any]) -> None:
-        patch = json.dumps({"spec": {"conversion": conversion}})
-        self.site.kubectl("patch", "crd", self.name, "--type", "merge", "-p", patch)
+        self.site.patch("crd", self.name, {"spec": {"conversion": conversion}})
 
 
 @pytest.fixture
@@ -243,8 +242,8 @@ def test_custom_resources_are_converted(crons: Crons, devcluster: handle.DevClus
         assert crons.spec("v1beta1", "old") == {"cron": "* */5"}
         assert crons.spec("v1alpha1", "old") == {"cron": ["*", "*/5"]}
         assert crons.spec("v1alpha1", "new") == {"cron": ["3", "4"]}
-        got = crons.site.kubectl("get", f"crontabs.v1alpha1.{crons.group}", "-o", "json")
-        assert [item["spec"]["cron"] for item in json.loads(got)["items"]] == [
+        listed = json.loads(crons.site.request("GET", crons.path("v1alpha1")).text)
+        assert [item["spec"]["cron"] for item in listed["items"]] == [
             ["1", "2"],
             ["3", "4"],
             ["*", "*/5"],

@@ -206,7 +206,7 @@ def wait_upgraded(
 
 def see_no_drift(site: operator_site.Site, operator: operator_process.OperatorProcess, label: str) -> None:
     """Change something else, which is put back: drift has been looked for by then."""
-    site.kubectl("patch", "configmap", "own", "--type=merge", '--patch={"data": {"label": "odd"}}')
+    site.patch("configmap", "own", {"data": {"label": "odd"}})
     operator.wait_until(lambda: (site.data("own") or {}).get("label") == label, "it is put back")
     assert operator.metrics().total("module_drifted_resources") == 0
     assert not [line for line in operator.log.splitlines() if "/spec/conversion" in line]

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import json
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
@@ -124,8 +123,7 @@ def test_helm_ends_with_its_killed_operator_and_the_next_one_makes_up_for_it(
     slow = web / "templates" / "slow.yaml"
     slow.write_text(helm_site.SLOW_HOOK)
     first = site.start()
-    jobs = f"/apis/batch/v1/namespaces/{site.namespace}/jobs"
-    first.wait_until(lambda: json.loads(site.kubectl("get", "--raw", jobs))["items"], "Helm waits")
+    first.wait_until(lambda: site.listed("job"), "Helm waits")
     left = processes(site) - {daemons.ProcessTable().identify(first.pid)}
     assert left
     first.kill()

@@ -102,15 +102,11 @@ class Walk:
 
     def put(self, name: str, size: int = 700 * _KIB, **labels: str) -> None:
         """Write a ConfigMap."""
-        path = self.content / "object.json"
-        path.write_text(json.dumps(foreign_content.config_map(name, self.site.namespace, size, **labels)))
-        self.site.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={path}")
+        self.site.apply(foreign_content.config_map(name, self.site.namespace, size, **labels))
 
     def patch(self, kind: str, name: str, patch: foreign_content.Object) -> None:
         """Change an object as its users do."""
-        path = self.content / "patch.json"
-        path.write_text(json.dumps(patch))
-        self.site.kubectl("patch", kind, name, "--type=merge", f"--patch-file={path}")
+        self.site.patch(kind, name, patch)
 
     def shown(self, path: str) -> str:
         """What the debug endpoint answers."""
@@ -284,15 +280,14 @@ def meddle(walk: Walk) -> None:
     )
     walk.went("live objects")
     mistakes = json.dumps({"targets": [1] * 10_000, "x": foreign_content.text(9000)})
-    (walk.content / "notify.yaml").write_text(mistakes)
-    walk.site.kubectl("create", "secret", "generic", _NOTIFY, f"--from-file={walk.content / 'notify.yaml'}")
+    walk.site.create("secret", _NOTIFY, {"stringData": {"notify.yaml": mistakes}})
     walk.operator.wait_metric(1, "notifications_config_invalid", _DEADLINE)
     walk.settle("notify.yaml")
 
 
 def heal(walk: Walk) -> None:
     """Objects of a release go."""
-    walk.site.kubectl("delete", "configmap", *(f"stock-{number}" for number in range(20)), "--wait=false")
+    walk.site.delete("configmap", *(f"stock-{number}" for number in range(20)), waits=False)
     walk.operator.wait_until(
         lambda: all(f"stock-{number}" in names(walk.site) for number in (0, 19)),
         "they are back",

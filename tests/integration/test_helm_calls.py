@@ -1,6 +1,5 @@
 """Helm calls of a running operator: ended with what they are for, and never for what is not its own."""
 
-import json
 import pathlib
 
 import pytest
@@ -26,10 +25,7 @@ def slow_module(site: operator_site.Site, directory: str) -> pathlib.Path:
 
 
 def wait_for_slow_call(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
-    path = f"/apis/batch/v1/namespaces/{site.namespace}/jobs"
-    operator.wait_until(
-        lambda: json.loads(site.kubectl("get", "--raw", path))["items"], "Helm waits for its hook"
-    )
+    operator.wait_until(lambda: site.listed("job"), "Helm waits for its hook")
 
 
 def helm_processes(site: operator_site.Site) -> list[str]:

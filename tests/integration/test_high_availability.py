@@ -25,7 +25,7 @@ AT_A_TIME: Final = 4
 
 
 def lease(site: operator_site.Site) -> dict[str, Any]:
-    spec: dict[str, Any] = json.loads(site.kubectl("get", "lease", LEASE, "-o", "json"))["spec"]
+    spec: dict[str, Any] = site.get("lease", LEASE)["spec"]
     return spec
 
 
@@ -155,7 +155,7 @@ def test_a_lease_taken_away_ends_the_leader_and_its_hook(site: operator_site.Sit
     operator = replica(site, "first", **operator_site.SHORT_LEASE)
     operator.wait_until(lambda: pid.exists() and pid.read_text().strip(), "the hook runs")
     hook, processes = int(pid.read_text()), daemons.ProcessTable()
-    site.kubectl("patch", "lease", LEASE, "--type=merge", '--patch={"spec":{"holderIdentity":"somebody"}}')
+    site.patch("lease", LEASE, {"spec": {"holderIdentity": "somebody"}})
     ended = operator.wait_end()
     assert ended.exit_code == 1
     assert "was taken away: somebody holds it now" in ended.output

@@ -128,7 +128,7 @@ def test_the_operator_installs_upgrades_heals_and_admits_with_the_rights_of_its_
         site.config(web="size: large")
         operator.wait_until(lambda: site.data("web") == {"size": "large"}, "the edit is released")
         operator.wait_idle()
-        site.kubectl("delete", "configmap", "web")
+        site.delete("configmap", "web")
         operator.wait_until(lambda: site.data("web") == {"size": "large"}, "what was deleted is back")
         assert site.revisions() == {charts.RELEASE: 1, "web": 2}
         _see_a_pod_admitted(supported, operator)

@@ -1,5 +1,6 @@
 """The operator under the chart's own ServiceAccount: every part works, and nothing more is asked for."""
 
+import json
 import pathlib
 import re
 from typing import Final
@@ -7,7 +8,6 @@ from typing import Final
 import pytest
 
 from addon_operator.devcluster import api, handle, layout
-from addon_operator.process import commands
 from tests.integration import admitting, charts, module_objects, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
@@ -158,10 +158,9 @@ def test_definitions_that_are_missing_are_created_by_a_right_that_is_held_to_the
     names = ("podpresets.settings.k8s.io", "modules.addon-operator.io")
 
     def found() -> int:
-        listed = devcluster.run_kubectl("get", "crd", "--ignore-not-found", "-o", "name", *names)
-        return len(listed.stdout.splitlines())
+        return len([name for name in names if site.find("crd", name)])
 
-    devcluster.run_kubectl("delete", "crd", "--ignore-not-found", *names)
+    site.delete("crd", *names)
     with charts.installed(devcluster, site, {}, "--skip-crds") as installation:
         assert found() == 0
         with charts.operating(installation) as operator:
@@ -259,19 +258,40 @@ def test_neither_part_has_rights_of_the_other_where_they_are_apart(
 
 def is_allowed(site: operator_site.Site, account: str, question: str) -> bool:
     """Whether RBAC lets a ServiceAccount do it."""
-    name = f"--as=system:serviceaccount:{site.namespace}:{account}"
-    words = question.replace("NAMESPACE", site.namespace).split()
-    try:
-        return site.kubectl("auth", "can-i", name, *words).strip() == "yes"
-    except commands.CommandError:
-        return False
+    verb, resource, *everywhere = question.replace("NAMESPACE", site.namespace).split()
+    resource, _, name = resource.partition("/")
+    plural, _, group = resource.partition(".")
+    groups = {
+        "mutatingwebhookconfigurations": "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations": "admissionregistration.k8s.io",
+        "customresourcedefinitions": "apiextensions.k8s.io",
+        "leases": "coordination.k8s.io",
+        "apiservices": "apiregistration.k8s.io",
+    }
+    review = {
+        "user": f"system:serviceaccount:{site.namespace}:{account}",
+        "groups": [
+            "system:serviceaccounts",
+            f"system:serviceaccounts:{site.namespace}",
+            "system:authenticated",
+        ],
+        "resourceAttributes": {
+            "verb": verb,
+            "resource": plural,
+            "group": group or groups.get(plural, ""),
+            "name": name,
+            "namespace": "" if everywhere else site.namespace,
+        },
+    }
+    answer = site.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": review})
+    return bool(json.loads(answer.text)["status"]["allowed"])
 
 
 def see_modules_at_work(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
     """Hooks, a release, a definition, an object made by a hook."""
     assert site.revisions()["web"] >= 1
     assert site.data("made") is not None
-    assert site.kubectl("get", "widgets.example.com") == ""
+    assert site.listed("widgets.example.com") == []
     config = site.data(operator_site.CONFIG_MAP)
     assert config is not None
     assert "discovered" in config["web"]
@@ -283,17 +303,15 @@ def see_reactions(site: operator_site.Site, operator: operator_process.OperatorP
     operator.wait_idle()
     site.config(web="size: large\n")
     operator.wait_until(lambda: (site.data("web") or {}).get("size") == "large", "the edit is in the release")
-    site.kubectl("create", "configmap", "watched", "--from-literal=a=1")
-    site.kubectl("label", "configmap", "watched", "watched=yes")
+    site.create("configmap", "watched", {"data": {"a": "1"}})
+    site.label("configmap", "watched", {"watched": "yes"})
     operator.wait_until(lambda: site.labels().count("watch.sh settings") >= 2, "the run for the event")
     operator.wait_idle()
-    site.kubectl("delete", "configmap", "web")
+    site.delete("configmap", "web")
     operator.wait_until(lambda: site.data("web") is not None, "what was deleted is there again")
     operator.wait_idle()
-    site.kubectl("delete", "service", "web")
-    operator.wait_until(
-        lambda: site.kubectl("get", "service", "web", "--ignore-not-found"), "and the Service"
-    )
+    site.delete("service", "web")
+    operator.wait_until(lambda: site.find("service", "web"), "and the Service")
 
 
 def see_pods_admitted(shop: admitting.Shop) -> None:
@@ -318,20 +336,16 @@ def see_wrong_edits_refused(site: operator_site.Site) -> None:
 
 def see_webhooks_restored(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
     """At once, by a watch that is held to names: the regular look comes every half minute."""
-    name = f"mutatingwebhookconfiguration/addon-operator-{site.namespace}"
-    site.kubectl("patch", name, "--type=merge", "--patch", '{"webhooks": []}')
-    shown = "jsonpath={.webhooks[*].name}"
+    kind, name = "mutatingwebhookconfiguration", f"addon-operator-{site.namespace}"
+    site.patch(kind, name, {"webhooks": []})
     operator.wait_until(
-        lambda: site.kubectl("get", name, "-o", shown) != "", "the webhook is there again", deadline=20
+        lambda: site.get(kind, name).get("webhooks"), "the webhook is there again", deadline=20
     )
 
 
 def see_status(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
     """The Lease, the Module object and its Events."""
-    holder = site.kubectl(
-        "get", "lease", "addon-operator-leader-election", "-o", "jsonpath={.spec.holderIdentity}"
-    )
-    assert holder
+    assert site.get("lease", "addon-operator-leader-election")["spec"]["holderIdentity"]
     site.kubectl("wait", "--for=condition=Ready", "module/web", "--timeout=30s")
     told = "involvedObject.kind=Module,involvedObject.name=web"
     operator.wait_until(lambda: site.objects("events", fieldSelector=told), "an Event about the module")

@@ -20,7 +20,8 @@ def module(site: operator_site.Site, directory: str) -> pathlib.Path:
 
 
 def uid(site: operator_site.Site, name: str) -> str:
-    return site.kubectl("get", "configmap", name, "-o", "jsonpath={.metadata.uid}")
+    uid: str = site.get("configmap", name)["metadata"]["uid"]
+    return uid
 
 
 def intervals(site: operator_site.Site) -> list[tuple[int, str]]:

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.integration import helm_site, operator_process, operator_site
+from tests.integration import operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -36,7 +36,6 @@ def wait_data(
     operator.wait_until(lambda: site.data(name) == data, f"{name} has {data}")
 
 
-@helm_site.ANY_HELM
 def test_a_removal_goes_on_after_failures_restarts_and_second_thoughts(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:
@@ -46,8 +45,8 @@ def test_a_removal_goes_on_after_failures_restarts_and_second_thoughts(
     only_after = f'! grep -q afterDeleteHelm "$BINDING_CONTEXT_PATH" || [[ -e {gate} ]]'
     for each, name in ((web, "web.sh"), (api, "api.sh")):
         site.hook(each, name, {**DELETE_HOOKS, "onStartup": 1}, f"{only_after} || exit 1")
-    with_helm = {"HELM_BIN_PATH": str(helm)}
-    first = site.start(**with_helm).wait_ready()
+    site.use_helm(helm)
+    first = site.start().wait_ready()
     assert statuses(site) == {"web": ["deployed"], "api": ["deployed"]}
 
     # The hook after the uninstallation fails; one module is wanted again meanwhile, the other one is not.
@@ -61,7 +60,7 @@ def test_a_removal_goes_on_after_failures_restarts_and_second_thoughts(
     first.stop()
 
     gate.touch()
-    second = site.start(**with_helm).wait_ready().wait_idle()
+    second = site.start().wait_ready().wait_idle()
     assert "api" not in statuses(site), "the record of the removed release is gone"
     assert statuses(site)["web"].count("deployed") == 1
     labels = site.labels()
@@ -97,7 +96,7 @@ def test_a_failing_module_holds_up_no_edits_removals_and_healing_of_others(site:
     operator.wait_until(lambda: set(site.revisions()) == {"web", "api"}, "those of its order are installed")
     site.config(web="color: red")
     wait_data(operator, site, "web", color="red", size="1")
-    site.kubectl("delete", "configmap", "web")
+    site.delete("configmap", "web")
     wait_data(operator, site, "web", color="red", size="1")
     site.config(apiEnabled="false")
     operator.wait_until(lambda: set(site.revisions()) == {"web"}, "another one is removed")
@@ -213,7 +212,7 @@ def test_flags_of_global_hooks_switch_modules_on_events_and_after_all(site: oper
     operator.wait_until(lambda: site.deployed() == {"web": 1, "late": 1}, "afterAll switched one on")
     operator.wait_idle()
     assert site.labels().count("after.sh afterAll") == 2, "and then there was nothing left to change"
-    site.kubectl("create", "configmap", "switch", "--from-literal=web=false")
+    site.create("configmap", "switch", {"data": {"web": "false"}})
     operator.wait_until(lambda: site.deployed() == {"late": 1}, "the event switched it off")
     site.config(webEnabled="true")
     operator.wait_until(lambda: site.deployed() == {"late": 1, "web": 1}, "the ConfigMap has the last word")
@@ -297,7 +296,7 @@ def test_what_a_hook_writes_after_its_module_was_removed_has_no_effect(site: ope
         """,
     )
     operator = site.start().wait_ready()
-    site.kubectl("create", "configmap", "switch")
+    site.create("configmap", "switch")
     operator.wait_until(lambda: site.labels() == ["slow.sh switch"], "the hook runs")
     site.config(webEnabled="false")
     operator.wait_until(lambda: site.revisions() == {}, "the module is removed")

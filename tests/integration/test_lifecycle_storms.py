@@ -28,13 +28,6 @@ BINDINGS: Final = {
     "beforeDeleteHelm": 1,
     "afterDeleteHelm": 1,
 }
-COUNTED: Final = """\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: {name}
-  labels: {{counted: "yes"}}
-"""
 DEADLINE: Final = 120.0
 
 
@@ -158,7 +151,7 @@ class Storm:
         (self.site.root / f"{self._any()}-fails").unlink(missing_ok=True)
 
     def _remove(self) -> None:
-        self.site.kubectl("delete", "configmap", self._any(), "--ignore-not-found", "--wait=false")
+        self.site.delete("configmap", self._any(), waits=False)
 
     def _uninstall(self) -> None:
         # There may be none, or Helm may be at work on it.
@@ -171,12 +164,10 @@ class Storm:
             name = f"counted-{self.random.randrange(6)}"
             if name in self.wanted.objects:
                 self.wanted.objects.discard(name)
-                self.site.kubectl("delete", "configmap", name, "--wait=false")
+                self.site.delete("configmap", name, waits=False)
             else:
                 self.wanted.objects.add(name)
-                manifest = self.site.root / f"{name}.yaml"
-                manifest.write_text(COUNTED.format(name=name))
-                self.site.kubectl("create", "-f", str(manifest))
+                self.site.create("configmap", name, {"metadata": {"labels": {"counted": "yes"}}})
 
     def _chart(self) -> None:
         """A change on disk, which ``WATCH_MODULES`` applies."""
@@ -304,7 +295,8 @@ def test_whatever_happens_the_last_edit_is_what_there_is_in_the_end(
 def test_two_replicas_that_are_killed_and_paused_never_work_at_once(
     site: operator_site.Site, helm4: pathlib.Path, seed: int
 ) -> None:
-    environment = {"HELM_BIN_PATH": str(helm4), **ON_DISK, **operator_site.SHORT_LEASE}
+    site.use_helm(helm4)
+    environment = {**ON_DISK, **operator_site.SHORT_LEASE}
     go_through(Storm(site, seed, replicas=2, environment=environment), PAIR)
 
 

@@ -44,7 +44,7 @@ def test_a_module_in_maintenance_is_left_alone_until_that_ends(site: operator_si
     # New values reach the hooks and not the cluster; what is deleted stays away.
     site.config(web="size: 2")
     operator.wait_until(lambda: site.labels().count("before.sh beforeHelm") == runs + 1, "the hooks continue")
-    site.kubectl("delete", "configmap", "web", "db")
+    site.delete("configmap", "web", "db")
     operator.wait_metric(1, "resources_healed_total", module="db")
     operator.wait_idle()
     assert site.data("web") is None
@@ -63,7 +63,7 @@ def test_a_module_in_maintenance_is_left_alone_until_that_ends(site: operator_si
     again.wait_idle()
     assert "mm_module_maintenance" not in again.metrics().names()
     assert site.revisions()["web"] == 2
-    site.kubectl("delete", "configmap", "web")
+    site.delete("configmap", "web")
     again.wait_metric(1, "resources_healed_total", module="web")
     again.stop()
 
@@ -76,7 +76,7 @@ def test_a_deleted_resource_comes_back_when_maintenance_ends_without_any_other_c
     site.config(webMaintenance=MODE.lower())
     operator.wait_metric(1, "mm_module_maintenance", module="web")
     operator.wait_idle()
-    site.kubectl("delete", "configmap", "web")
+    site.delete("configmap", "web")
     site.config(webMaintenance="")
     operator.wait_metric(1, "resources_healed_total", module="web")
     assert site.data("web") == {"a": "b"}

@@ -56,17 +56,17 @@ def test_each_new_value_of_the_annotation_runs_the_module_once(modules: Modules)
     operator = modules.site.start().wait_ready().wait_idle()
     modules.wait(operator, "web", Ready="True")
     assert counted(modules) == 1
-    modules.kubectl("annotate", "mod", "web", "addon-operator.io/run=1")
+    modules.site.annotate("module", "web", {"addon-operator.io/run": "1"})
     served = "--for=jsonpath={.status.lastHandledRun}=1"
     modules.kubectl("wait", "module/web", served, "--timeout=30s")
-    modules.kubectl("wait", "module/web", "--for=condition=Ready", "--timeout=0")
+    assert modules.conditions("web")["Ready"] == "True"
     runs(modules, operator, 2, "it ran once more")
-    modules.kubectl("annotate", "mod", "web", "addon-operator.io/run=2", "--overwrite")
-    modules.kubectl("annotate", "mod", "web", "unrelated=2")
+    modules.site.annotate("module", "web", {"addon-operator.io/run": "2"})
+    modules.site.annotate("module", "web", {"unrelated": "2"})
     operator.wait_until(lambda: status(modules, "web").get("lastHandledRun") == "2", "it is served")
     runs(modules, operator, 3, "it ran once more")
     assert modules.site.revisions() == {"web": 1}
-    modules.kubectl("annotate", "mod", "off", "addon-operator.io/run=1")
+    modules.site.annotate("module", "off", {"addon-operator.io/run": "1"})
     operator.wait_until(lambda: status(modules, "off").get("lastHandledRun") == "1", "it is dismissed")
     operator.wait_logged("module off is disabled", "is not tried again")
     operator.stop()
@@ -77,7 +77,7 @@ def test_each_new_value_of_the_annotation_runs_the_module_once(modules: Modules)
     runs(modules, again, 4, "the start ran it")
     assert status(modules, "web")["lastHandledRun"] == "2"
     again.stop()
-    modules.kubectl("annotate", "mod", "web", "addon-operator.io/run=3", "--overwrite")
+    modules.site.annotate("module", "web", {"addon-operator.io/run": "3"})
     last = modules.site.start().wait_ready()
     last.wait_until(lambda: status(modules, "web").get("lastHandledRun") == "3", "it is served")
     last.stop()
@@ -97,7 +97,6 @@ def test_a_suspended_module_is_left_alone_until_it_is_resumed(modules: Modules) 
     assert operator.metrics().total("module_suspended", module="web") == since
     assert "the disk is replaced" in command(modules, "list")
     assert "Suspended:   the disk is replaced (by " in command(modules, "describe", "web")
-    assert "Suspended" in modules.kubectl("get", "mod")
     operator.wait_until(lambda: "Suspended" in modules.reasons("web"), "an Event tells of it")
     operator.wait_idle()
 
@@ -107,7 +106,7 @@ def test_a_suspended_module_is_left_alone_until_it_is_resumed(modules: Modules) 
     # What is edited and deleted meanwhile is left, also after a restart.
     calls = len(modules.site.helm_calls())
     modules.site.config(web="size: 2")
-    modules.site.kubectl("delete", "configmap", "web")
+    modules.site.delete("configmap", "web")
     operator.wait_idle()
     operator.stop()
     operator = modules.site.start().wait_ready().wait_idle()
@@ -135,14 +134,14 @@ def test_a_suspension_by_hand_ends_by_itself_and_without_a_revision(modules: Mod
     modules.wait(operator, "web", Suspended="True")
     modules.wait(operator, "web", Suspended="False")
     operator.wait_until(lambda: not annotations(modules, "web"), "its annotations are gone")
-    modules.kubectl("annotate", "mod", "web", "addon-operator.io/suspended=by hand")
+    modules.site.annotate("module", "web", {"addon-operator.io/suspended": "by hand"})
     modules.wait(operator, "web", Suspended="True")
     assert status(modules, "web")["suspended"]["reason"] == "by hand"
     operator.stop()
     before = status(modules, "web")["suspended"]["since"]
     operator = modules.site.start().wait_ready().wait_idle()
     assert status(modules, "web")["suspended"]["since"] == before
-    modules.kubectl("annotate", "mod", "web", "addon-operator.io/suspended-")
+    modules.site.annotate("module", "web", {"addon-operator.io/suspended": None})
     modules.wait(operator, "web", Suspended="False", Ready="True")
     operator.wait_idle()
     assert modules.site.revisions() == {"web": 1}

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from addon_operator.modules import crd_fields
-from tests.integration import definitions, operator_site
+from tests.integration import admitting, definitions, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -23,7 +23,7 @@ def group(site: operator_site.Site) -> str:
 @pytest.fixture
 def read(site: operator_site.Site, group: str) -> Callable[[str], dict[str, Any]]:
     def read(plural: str) -> dict[str, Any]:
-        found = json.loads(site.kubectl("get", "crd", f"{plural}.{group}", "--output=json"))
+        found = site.get("crd", f"{plural}.{group}")
         assert isinstance(found, dict)
         return found
 
@@ -58,10 +58,8 @@ def test_definitions_are_there_before_hooks_and_charts_and_survive_the_module(
     )
     site.values("global: {}")
     operator = site.start().wait_ready()
-    assert set(site.kubectl("get", f"widgets.{group},gadgets.{group}", "--output=name").split()) == {
-        f"widget.{group}/from-chart",
-        f"gadget.{group}/from-hook",
-    }
+    assert site.get(f"widgets.{group}", "from-chart")
+    assert site.get(f"gadgets.{group}", "from-hook")
     crd = read("widgets")
     assert crd["metadata"]["labels"]["heritage"] == "addon-operator"
     assert site.labels().count("start.sh onStartup") == 1
@@ -120,10 +118,8 @@ def test_a_wrong_definition_holds_up_its_own_module_only_and_is_reported(
 def test_a_dropped_version_is_left_by_its_objects_and_the_live_conversion_stays(
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:
-    old = site.root / "old.yaml"
-    old.write_text(definitions.definition(group, "lamps", "v1alpha1"))
-    site.kubectl("apply", "--validate=false", f"--filename={old}")
-    site.kubectl("wait", "--for=condition=Established", f"crd/lamps.{group}")
+    site.apply(definitions.definition(group, "lamps", "v1alpha1"))
+    admitting.wait_established(site.cluster, f"lamps.{group}")
     lamp = site.root / "lamp.yaml"
     lamp.write_text(definitions.custom_object(group, "v1alpha1", "Lamp", "old"))
     site.kubectl("create", f"--filename={lamp}")
@@ -135,7 +131,7 @@ def test_a_dropped_version_is_left_by_its_objects_and_the_live_conversion_stays(
     assert crd["status"]["storedVersions"] == ["v1"]
     assert [version["name"] for version in crd["spec"]["versions"]] == ["v1"]
     assert crd["metadata"]["labels"] == {"heritage": "mine", "scope": "x"}
-    moved = json.loads(site.kubectl("get", f"lamps.{group}", "old", "--output=json"))
+    moved = site.get(f"lamps.{group}", "old")
     assert (moved["apiVersion"], moved["size"]) == (f"{group}/v1", 3)
     operator.stop()
 
@@ -146,8 +142,7 @@ def test_a_dropped_version_is_left_by_its_objects_and_the_live_conversion_stays(
             "clientConfig": {"url": "https://127.0.0.1:1/convert"},
         },
     }
-    patch = json.dumps({"spec": {"conversion": webhook}})
-    site.kubectl("patch", "crd", f"lamps.{group}", "--type=merge", f"--patch={patch}")
+    site.patch("crd", f"lamps.{group}", {"spec": {"conversion": webhook}})
     changed = definitions.definition(group, "lamps", "v1").replace("integer", "number")
     definitions.write(module, "lamps.yaml", changed)
     site.start().wait_ready().stop()
@@ -181,29 +176,21 @@ def test_definitions_of_more_than_a_release_can_hold_and_of_charts_within_the_ch
     site.values("global: {}")
     operator = site.start().wait_ready().wait_idle()
     assert site.revisions() == {"web": 1}
-    site.kubectl("get", f"inners.{group}", "from-chart")
-    crds = {name for name in site.kubectl("get", "crd", "--output=name").split() if group in name}
-    prefix = "customresourcedefinition.apiextensions.k8s.io"
-    assert crds == {f"{prefix}/{name}.{group}" for name in ("boxes", "tables", "inners")}
-    record = json.loads(site.kubectl("get", "secret", "sh.helm.release.v1.web.v1", "--output=json"))
+    site.get(f"inners.{group}", "from-chart")
+    plurals = ("boxes", "tables", "inners", "quiets")
+    assert [name for name in plurals if site.find("crd", f"{name}.{group}")] == ["boxes", "tables", "inners"]
+    record = site.get("secret", "sh.helm.release.v1.web.v1")
     assert len(record["data"]["release"]) < 20_000
 
     # A deleted definition comes back at once, and so does what it took with it; neither makes a revision.
     uid = read("inners")["metadata"]["uid"]
-    site.kubectl("delete", "crd", f"inners.{group}", f"tables.{group}")
+    site.delete("crd", f"inners.{group}", f"tables.{group}")
     operator.wait_until(
-        lambda: (
-            site.kubectl("get", "crd", "--ignore-not-found", f"inners.{group}", f"tables.{group}").count(
-                group
-            )
-            == 2
-        ),
+        lambda: site.find("crd", f"inners.{group}") and site.find("crd", f"tables.{group}"),
         "the definitions are back",
     )
     assert read("inners")["metadata"]["uid"] != uid
-    operator.wait_until(
-        lambda: "from-chart" in site.kubectl("get", f"inners.{group}", "--output=name"), "the object is back"
-    )
+    operator.wait_until(lambda: site.find(f"inners.{group}", "from-chart"), "the object is back")
     operator.wait_idle()
     assert site.data("web") == {"a": "b"}
     operator.stop()
@@ -211,9 +198,8 @@ def test_definitions_of_more_than_a_release_can_hold_and_of_charts_within_the_ch
     # A restart reads no definition of the cluster, only their metadata; a change by hand is mended.
     revisions = site.revisions()
     before = read("boxes")["metadata"]["resourceVersion"]
-    patch = json.dumps({"spec": {"names": {"shortNames": ["tt"]}}})
-    site.kubectl("patch", "crd", f"inners.{group}", "--type=merge", f"--patch={patch}")
-    site.kubectl("delete", "crd", f"tables.{group}")
+    site.patch("crd", f"inners.{group}", {"spec": {"names": {"shortNames": ["tt"]}}})
+    site.delete("crd", f"tables.{group}")
     again = site.start().wait_ready().wait_idle()
     assert read("boxes")["metadata"]["resourceVersion"] == before
     assert read("tables")["status"]["storedVersions"] == ["v1"]
@@ -235,19 +221,16 @@ def test_objects_of_a_deleted_definition_wait_for_its_return_without_a_run(
     site.hook(module, "before.sh", {"beforeHelm": 1})
     operator = site.start().wait_ready().wait_idle()
     # Its short name is taken by another one as soon as it is gone: it is back, and not served.
-    rival = site.root / "rival.yaml"
-    rival.write_text(
-        definitions.definition(group, "rivals", "v1").replace("kind: Rival", "kind: Rival, shortNames: [wdg]")
+    rival = definitions.definition(group, "rivals", "v1").replace(
+        "kind: Rival", "kind: Rival, shortNames: [wdg]"
     )
-    site.kubectl("apply", "--validate=false", f"--filename={rival}")
-    site.kubectl("delete", "crd", f"widgets.{group}")
+    site.apply(rival)
+    site.delete("crd", f"widgets.{group}")
     time.sleep(_LONGER_THAN_WHAT_PASSES)
     assert "the module runs" not in operator.log
-    site.kubectl("delete", "crd", f"rivals.{group}")
+    site.delete("crd", f"rivals.{group}")
     operator.wait_until(
-        lambda: (
-            "from-chart" in site.kubectl("get", "--ignore-not-found", f"widgets.{group}", "--output=name")
-        ),
+        lambda: site.find(f"widgets.{group}", "from-chart"),
         "the object is back",
     )
     operator.wait_idle()
@@ -301,7 +284,7 @@ def _with_every_field(schemas: dict[str, Any], schema: dict[str, Any], above: tu
 
 
 def test_every_field_of_definitions_that_the_api_server_knows_is_known(site: operator_site.Site) -> None:
-    api = json.loads(site.kubectl("get", "--raw=/openapi/v3/apis/apiextensions.k8s.io/v1"))
+    api = json.loads(site.request("GET", "/openapi/v3/apis/apiextensions.k8s.io/v1").text)
     schemas = api["components"]["schemas"]
     (name,) = (each for each in schemas if each.endswith(".CustomResourceDefinitionSpec"))
     spec = _with_every_field(schemas, schemas[name])

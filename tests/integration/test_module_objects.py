@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-import yaml
 
 from addon_operator.debug import debug_client
 from addon_operator.devcluster import handle
-from tests.integration import operator_site
+from tests.integration import charts, operator_site
 from tests.integration.module_objects import CRD, Modules
 
 pytestmark = pytest.mark.integration
@@ -61,7 +60,7 @@ def test_kubectl_shows_how_modules_fare(modules: Modules) -> None:
     modules.kubectl("wait", "--for=condition=Ready", "module/web", "--timeout=10s")
 
     pathlib.Path(modules.site.environment()["TRACE"] + ".mended").touch()
-    modules.kubectl("wait", "--for=condition=Ready", "module/fragile", "--timeout=30s")
+    modules.wait(operator, "fragile", Ready="True")
     operator.wait_until(lambda: modules.reasons("fragile")[-1:] == ["Ready"], "an Event tells of it")
     assert modules.reasons("fragile") == ["Enabled", "Failed", "Ready"]
     assert modules.reasons("off") == []
@@ -126,18 +125,9 @@ def _since(status: Mapping[str, Any]) -> dict[str, str]:
 
 def test_without_the_rights_everything_else_works(modules: Modules, devcluster: handle.DevCluster) -> None:
     modules.add(10, "web")
-    namespace = modules.site.namespace
-    modules.kubectl("create", "serviceaccount", "poor")
-    modules.kubectl(
-        "create", "rolebinding", "poor", "--clusterrole=admin", f"--serviceaccount={namespace}:poor"
-    )
-    token = modules.kubectl("create", "token", "poor").strip()
-    config = yaml.safe_load(devcluster.kubeconfig.read_text())
-    for user in config["users"]:
-        user["user"] = {"token": token}
-    kubeconfig = modules.site.root / "poor.kubeconfig"
-    kubeconfig.touch(0o600)
-    kubeconfig.write_text(yaml.safe_dump(config))
+    modules.site.account("poor")
+    modules.site.bind("poor", "ClusterRole", "admin")
+    kubeconfig = charts.kubeconfig_with_token(devcluster, modules.site, "poor")
     operator = modules.site.start(KUBE_CONFIG=os.fspath(kubeconfig)).wait_ready()
     warning = operator.wait_logged("Module objects")
     assert "modules" in warning
@@ -194,5 +184,5 @@ def test_a_definition_of_somebody_else_is_said_to_be_in_the_way_and_everything_e
     assert operator.log.count("not shown as Module objects") == 1
     assert modules.scope == "Cluster"
 
-    modules.kubectl("delete", "crd", CRD)
+    modules.site.delete("crd", CRD)
     modules.wait(modules.site.start(), "web", Enabled="False")

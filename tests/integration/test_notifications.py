@@ -135,19 +135,18 @@ def test_what_fails_and_waits_beside_runs_is_told_and_seen_wherever_people_look(
 
     put_watched(site, "fine")
     seen_everywhere(modules, operator, standby, "HookFails", "hook maps.sh on changed failed ")
-    assert "HookFails" in site.kubectl("get", "modules")
-    assert "exit code 3" in site.kubectl("get", "modules", "-o", "wide")
+    wide = site.kubectl("get", "modules", "-o", "wide")
+    assert "HookFails" in wide
+    assert "exit code 3" in wide
     put_watched(site, "odd")
     skipped = f"binding names (ConfigMap) of hook names.sh skips ConfigMap {site.namespace}/odd: jqFilter: "
     seen_everywhere(modules, operator, standby, "HookFails", skipped)
     told = operator.wait_logged(skipped)
     assert "did not end within 5 s; look for endless recursion or repeat; until that is corrected, " in told
 
-    site.kubectl("delete", "configmap", "odd")
+    site.delete("configmap", "odd")
     mended.touch()
-    crd = site.root / "shops.yaml"
-    crd.write_text(definitions.definition(group, "shops", "v1"))
-    site.kubectl("apply", "--validate=false", "-f", str(crd))
+    site.apply(definitions.definition(group, "shops", "v1"))
     wait_told(receiver, "web has no trouble with its hooks any more, after ")
     modules.wait(operator, "web", HooksWork="True")
     operator.wait_until(
@@ -156,7 +155,7 @@ def test_what_fails_and_waits_beside_runs_is_told_and_seen_wherever_people_look(
     told = str(receiver.bodies("/chat"))
     standby.stop()
     operator.stop()
-    site.kubectl("delete", "-f", str(crd))
+    site.delete("crd", f"shops.{group}")
     assert "hunter2" not in f"{told}{modules.get('web')}"
 
 
@@ -205,8 +204,8 @@ def seen_everywhere(
 
 
 def put_watched(site: operator_site.Site, name: str) -> None:
-    site.kubectl("create", "configmap", name)
-    site.kubectl("label", "configmap", name, "watched=yes")
+    site.create("configmap", name)
+    site.label("configmap", name, {"watched": "yes"})
 
 
 def test_a_busy_receiver_gets_everything_later_and_a_fail_over_misses_no_recovery(

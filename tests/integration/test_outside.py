@@ -43,13 +43,7 @@ class User:
 
 def user(site: operator_site.Site, name: str, *rules: str) -> User:
     """A user who may do what the rules say: ``get,list leases.coordination.k8s.io``."""
-    site.kubectl("create", "serviceaccount", name)
-    for number, rule in enumerate(rules):
-        verbs, resource = rule.split()
-        role = f"{name}-{number}"
-        site.kubectl("create", "role", role, f"--verb={verbs}", f"--resource={resource}")
-        account = f"--serviceaccount={site.namespace}:{name}"
-        site.kubectl("create", "rolebinding", role, f"--role={role}", account)
+    site.account(name, *rules)
     return User(site, charts.kubeconfig_with_token(site.cluster, site, name))
 
 
@@ -96,7 +90,9 @@ def test_modules_are_suspended_resumed_and_run_without_a_shell_in_the_pod(
     site: operator_site.Site, operator: operator_process.OperatorProcess
 ) -> None:
     bob = user(site, "bob", "get,list,patch modules.addon-operator.io")
-    operator.wait_until(lambda: "RunSucceeded" in site.kubectl("get", "mod"), "the Module object is there")
+    operator.wait_until(
+        lambda: "RunSucceeded" in str(site.find("module", "web")), "the Module object is there"
+    )
     told = bob.text("module", "suspend", "web", "--reason", "new disks", "--for", "2h")
     who = f"system:serviceaccount:{site.namespace}:bob"
     assert told.startswith(f"module web is suspended: new disks (by {who}, since ")
@@ -148,10 +144,12 @@ def test_what_is_missing_is_said_in_one_sentence(
     assert 'resources: ["pods"], verbs: ["get"]' in podless.error("queue", "list")
     reader = user(site, "reader", *EXEC[:2], "get,list modules.addon-operator.io")
     assert 'resources: ["pods/exec"]' in reader.error("queue", "list")
-    operator.wait_until(lambda: "RunSucceeded" in site.kubectl("get", "mod"), "the Module object is there")
+    operator.wait_until(
+        lambda: "RunSucceeded" in str(site.find("module", "web")), "the Module object is there"
+    )
     assert 'resources: ["modules"], verbs: ["patch"]' in reader.error("module", "run", "web")
     alice = user(site, "alice", *EXEC, "list leases.coordination.k8s.io")
-    site.kubectl("delete", "pod", POD, "--grace-period=0", "--force")
+    site.delete("pod", POD)
     place = ("-n", site.namespace, "--kubeconfig", str(alice.kubeconfig))
     assert "module/web" in site.command("module", "list", "-o", "name", *place).stdout, (
         "it is on this machine"
@@ -160,7 +158,7 @@ def test_what_is_missing_is_said_in_one_sentence(
     assert gone.startswith("the leader is gone: the Lease addon-operator-leader-election")
     assert f"names {POD}, and there is no such pod" in gone
     operator.stop()
-    site.kubectl("delete", "lease", "addon-operator-leader-election")
+    site.delete("lease", "addon-operator-leader-election")
     assert alice.error("queue", "list").startswith(f"no operator is found in namespace {site.namespace} of ")
     (site.root / "home").mkdir()
     nowhere = operator_forks.run(("queue", "list"), alice.variables, site.root)

@@ -36,12 +36,12 @@ def manifest(name: str, **volume: Object) -> Object:
 @pytest.fixture
 def shop(devcluster: handle.DevCluster, tmp_path: pathlib.Path) -> Iterator[Shop]:
     """A shop with a preset that was stored before there was an operator."""
-    devcluster.run_kubectl("apply", "-f", str(CRD))
+    site = operator_site.Site(devcluster, devcluster.namespace("operator"), tmp_path)
+    site.apply(CRD.read_text())
     admitting.wait_established(devcluster, "podpresets.settings.k8s.io")
     namespace = devcluster.namespace("shop")
-    stored = json.dumps(manifest("stored", hostPath={"path": "/"}))
-    devcluster.run_kubectl("apply", "-n", namespace, "-f", "-", stdin=stored)
-    site = operator_site.Site(devcluster, devcluster.namespace("operator"), tmp_path)
+    stored = manifest("stored", hostPath={"path": "/"})
+    site.apply({**stored, "metadata": {**stored["metadata"], "namespace": namespace}})
     with admitting.admitting(site, devcluster) as operator:
         client = api.ApiClient(layout.Layout(devcluster.kubeconfig.parent), devcluster.url)
         yield Shop(namespace, operator, devcluster, client)

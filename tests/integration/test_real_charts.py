@@ -4,7 +4,6 @@ import base64
 import json
 import pathlib
 import subprocess
-import time
 from typing import Final
 
 import pytest
@@ -12,8 +11,8 @@ import pytest
 from addon_operator.documents import yaml_reading
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.modules import release
-from tests.integration import counted_helm, definitions
-from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
+from tests.integration import counted_helm, definitions, operator_process
+from tests.integration.helm_site import CONFIG, SLOW_HOOK, WEB, Site
 
 pytestmark = pytest.mark.integration
 
@@ -67,13 +66,10 @@ data:
 
 
 def define(site: Site, group: str) -> None:
-    site.kubectl("apply", "-f", "-", given=definitions.things(group))
-    site.kubectl("wait", "--for=condition=Established", f"crd/things.{group}", "--timeout=30s")
-    for _ in range(100):
-        if f"{group}/v1" in site.kubectl("api-versions").split():
-            return
-        time.sleep(0.1)
-    pytest.fail(f"{group} is not served")
+    site.apply(definitions.things(group))
+    operator_process.wait_until(
+        lambda: site.request("GET", f"/apis/{group}/v1").is_success, f"{group} is served"
+    )
 
 
 def password(site: Site) -> str:
@@ -81,7 +77,6 @@ def password(site: Site) -> str:
     return base64.b64decode(found).decode()
 
 
-@ANY_HELM
 async def test_a_password_that_is_made_at_the_install_and_demanded_at_the_upgrade_is_kept(
     helm_site: Site,
 ) -> None:
@@ -119,7 +114,6 @@ async def test_a_chart_that_demands_a_value_at_the_upgrade_is_installed_and_says
     assert site.get("configmap", "demanded")["data"] == {"password": "known"}
 
 
-@ANY_HELM
 async def test_random_values_and_times_make_no_revision_until_something_else_changes(helm_site: Site) -> None:
     site = helm_site
     group = f"{site.namespace}.example.com"
@@ -144,7 +138,6 @@ async def test_random_values_and_times_make_no_revision_until_something_else_cha
     assert site.get("configmap", "by-chance")["data"]["things"] == "true"
 
 
-@ANY_HELM
 @pytest.mark.parametrize("event", ["test", "post-install"])
 async def test_a_hook_with_a_random_name_makes_no_revision(helm_site: Site, event: str) -> None:
     site = helm_site
@@ -185,7 +178,6 @@ async def test_a_first_install_of_a_plain_chart_is_one_process(helm_site: Site) 
     assert WEB in labels
 
 
-@ANY_HELM
 def test_keys_that_are_numbers_or_booleans_are_those_of_helm(helm_site: Site) -> None:
     words = [
         "8080",
@@ -228,7 +220,6 @@ spec: {ports: [{port: {{ .Values.web.port | default 80 }}}]}
 """
 
 
-@ANY_HELM
 async def test_a_value_that_only_the_api_server_refuses_makes_one_failed_revision(helm_site: Site) -> None:
     site = helm_site
     site.write("templates/door.yaml", SERVICE)
@@ -251,7 +242,6 @@ async def test_a_value_that_only_the_api_server_refuses_makes_one_failed_revisio
     assert site.get("service", "door")["spec"]["ports"][0]["port"] == 81
 
 
-@ANY_HELM
 async def test_an_object_in_a_namespace_that_is_missing_makes_one_failed_revision_until_it_is_there(
     helm_site: Site,
 ) -> None:
@@ -268,11 +258,10 @@ async def test_an_object_in_a_namespace_that_is_missing_makes_one_failed_revisio
             assert f"create it with 'kubectl create namespace {elsewhere}'" in str(told.value)
             assert "createNamespace" not in str(told.value)
         assert site.revisions() == {1: "failed"}
-        site.kubectl("create", "namespace", elsewhere)
+        site.create("namespace", elsewhere)
         assert (await manager.ensure(site.asked(fresh=True))).action is INSTALLED
 
 
-@ANY_HELM
 async def test_tries_of_an_upgrade_whose_hook_does_not_end_leave_one_failed_revision(
     helm_site: Site,
 ) -> None:
@@ -299,7 +288,6 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {{ .Values.web.least }}}}
 """
 
 
-@ANY_HELM
 @pytest.mark.parametrize("before", ["{app: web}", ""], ids=["an object that is there", "a new object"])
 async def test_a_value_of_another_type_than_the_api_server_reads_makes_one_failed_revision(
     helm_site: Site, before: str
@@ -333,26 +321,25 @@ async def test_a_first_install_that_the_api_server_refuses_makes_one_failed_revi
 POLICY = release_types.TakeOwnership
 
 
-@ANY_HELM
 @pytest.mark.parametrize(
     ("policy", "labels", "is_taken"),
     [
-        pytest.param(POLICY.ALWAYS, "", True, id="always"),
-        pytest.param(POLICY.NEVER, "heritage=addon-operator", False, id="never"),
-        pytest.param(POLICY.LABELLED, "", False, id="without a label"),
-        pytest.param(POLICY.LABELLED, "heritage=addon-operator", True, id="with a label"),
+        pytest.param(POLICY.ALWAYS, {}, True, id="always"),
+        pytest.param(POLICY.NEVER, {"heritage": "addon-operator"}, False, id="never"),
+        pytest.param(POLICY.LABELLED, {}, False, id="without a label"),
+        pytest.param(POLICY.LABELLED, {"heritage": "addon-operator"}, True, id="with a label"),
     ],
 )
 async def test_an_object_that_exists_is_taken_over_as_the_setting_says_and_that_is_reported(
-    helm_site: Site, policy: release_types.TakeOwnership, labels: str, is_taken: bool
+    helm_site: Site, policy: release_types.TakeOwnership, labels: dict[str, str | None], is_taken: bool
 ) -> None:
     site = helm_site
     site.take_ownership = policy
     site.write("templates/more.yaml", CONFIG.replace("{{ .Release.Name }}", "more"))
     for name in ("web", "more"):
-        site.kubectl("create", "configmap", name, "--from-literal=mine=1")
+        site.create("configmap", name, {"data": {"mine": "1"}})
         if labels:
-            site.kubectl("label", "configmap", name, labels)
+            site.label("configmap", name, labels)
     async with site.manager() as manager:
         planned = await manager.preview(site.asked())
         assert sorted(planned.adopted) == ["ConfigMap more", "ConfigMap web"]

@@ -40,14 +40,13 @@ def forget(module: pathlib.Path) -> None:
 
 
 def names(site: operator_site.Site, kind: str, namespace: str) -> set[str]:
-    found = site.kubectl("get", kind, f"--namespace={namespace}", "--output=name").split()
-    return {each.partition("/")[2] for each in found} - {"kube-root-ca.crt"}
+    found = site.listed(kind, namespace)
+    return {each["metadata"]["name"] for each in found} - {"kube-root-ca.crt"}
 
 
 def records(site: operator_site.Site, namespace: str, kind: str = "secrets") -> dict[str, int]:
     """The last revision of each release of a namespace."""
-    text = site.kubectl("get", kind, f"--namespace={namespace}", "--selector=owner=helm", "--output=json")
-    labels = [each["metadata"]["labels"] for each in json.loads(text)["items"]]
+    labels = [each["metadata"]["labels"] for each in site.listed(kind, namespace, labelSelector="owner=helm")]
     return {
         each["name"]: int(each["version"]) for each in sorted(labels, key=lambda one: int(one["version"]))
     }
@@ -85,7 +84,7 @@ def test_a_namespace_that_is_gone_keeps_nobody_from_forgetting_the_module(
     module = write(site, namespace=edge, createNamespace=True)
     run(site).stop()
     forget(module)
-    site.kubectl("delete", "namespace", edge)
+    site.delete("namespace", edge)
     operator = run(site)
     assert site.revisions() == {"other": 1}
     assert "level=error" not in operator.log
@@ -119,7 +118,7 @@ def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> 
     operator.wait_idle()
     assert names(site, "configmaps", edge) == {"front"}
     assert uids() == before
-    site.kubectl("delete", "configmap", "fixed")
+    site.delete("configmap", "fixed")
     operator.wait_metric(1, "resources_healed_total", module="web")
     before = uids()
     (module / "module.yaml").unlink()
@@ -130,14 +129,14 @@ def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> 
     assert names(site, "configmaps", edge) == set()
     assert uids() == before
     operator.stop()
-    site.kubectl("delete", "clusterrole", site.namespace)
+    site.delete("clusterrole", site.namespace)
 
 
 def test_a_release_of_another_operator_is_neither_removed_nor_changed(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
     edge = f"{site.namespace}-edge"
-    site.kubectl("create", "namespace", edge)
+    site.create("namespace", edge)
     chart = site.module("010-web", {"a": "b"}, values="webEnabled: true")
     for name, labels in {
         "theirs": "addon-operator.io/managed=true,addon-operator.io/operator=somewhere",
@@ -252,7 +251,7 @@ def test_a_release_elsewhere_that_nobody_of_ours_made_is_adopted(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
     edge = f"{site.namespace}-edge"
-    site.kubectl("create", "namespace", edge)
+    site.create("namespace", edge)
     site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     module = write(site, namespace=edge, releaseName="front")
     devcluster.run_helm(f"--namespace={edge}", "install", "front", str(module))
@@ -276,17 +275,17 @@ def test_a_namespace_that_somebody_deletes_comes_back_with_the_release(site: ope
     edge = f"{site.namespace}-edge"
     write(site, namespace=edge, createNamespace=True)
     lost = f"{site.namespace}-lost"
-    site.kubectl("create", "namespace", lost)
+    site.create("namespace", lost)
     write(site, "020-db", namespace=lost)
     operator = run(site)
     try:
-        site.kubectl("delete", "namespace", edge, lost, "--wait=false")
+        site.delete("namespace", edge, lost, waits=False)
         operator.wait_until(lambda: names_or_none(site, edge) == {"web"}, "the namespace is there again")
         operator.wait_until(
             lambda: "createNamespace: true" in site.command("module", "describe", "db").stdout,
             "the other module says what to do",
         )
-        site.kubectl("create", "namespace", lost)
+        site.create("namespace", lost)
         operator.wait_until(lambda: names_or_none(site, lost) == {"db"}, "the other release is there again")
     finally:
         operator.kill()
@@ -294,10 +293,8 @@ def test_a_namespace_that_somebody_deletes_comes_back_with_the_release(site: ope
 
 
 def names_or_none(site: operator_site.Site, namespace: str) -> set[str] | None:
-    phase = site.kubectl(
-        "get", "namespace", namespace, "--ignore-not-found", "--output=jsonpath={.status.phase}"
-    )
-    return names(site, "configmaps", namespace) if phase == "Active" else None
+    found = site.find("namespace", namespace)
+    return names(site, "configmap", namespace) if found and found["status"]["phase"] == "Active" else None
 
 
 def test_maintenance_and_healing_work_elsewhere(site: operator_site.Site) -> None:
@@ -313,7 +310,7 @@ def test_maintenance_and_healing_work_elsewhere(site: operator_site.Site) -> Non
     operator.wait_until(lambda: site.kubectl(*asked, path) == f"{edge}/front", "the Module says it, too")
     site.config(webMaintenance="NoResourceReconciliation")
     operator.wait_idle()
-    site.kubectl("delete", "configmap", "front", f"--namespace={edge}")
+    site.delete("configmap", "front", namespace=edge)
     site.chart(module, {"a": "c"})
     site.config(web="x: 1")
     operator.wait_idle()
@@ -327,7 +324,7 @@ def test_maintenance_and_healing_work_elsewhere(site: operator_site.Site) -> Non
 def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site: operator_site.Site) -> None:
     edge, locked = f"{site.namespace}-edge", f"{site.namespace}-locked"
     for namespace in (edge, locked):
-        site.kubectl("create", "namespace", namespace)
+        site.create("namespace", namespace)
     site.module("030-other", {"a": "b"}, values="otherEnabled: true")
     module = write(site, namespace=edge, createNamespace=True, releaseName="front")
     write(site, "020-db", namespace=locked)
@@ -345,7 +342,7 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
                 "the module without rights says what to do",
             )
             assert f"releases in namespace {locked} are neither made nor removed" in operator.log
-            site.kubectl("delete", "configmap", "front", f"--namespace={edge}")
+            site.delete("configmap", "front", namespace=edge)
             operator.wait_metric(1, "resources_healed_total", module="web")
             operator.stop()
         forget(site.modules / "020-db")
@@ -362,7 +359,7 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
             assert names(site, "configmaps", edge) == set()
             operator.stop()
     for namespace in (edge, locked):
-        site.kubectl("delete", "namespace", namespace, "--wait=false")
+        site.delete("namespace", namespace, waits=False)
 
 
 def test_a_release_stays_until_the_one_that_takes_its_place_is_there(site: operator_site.Site) -> None:
@@ -374,7 +371,7 @@ def test_a_release_stays_until_the_one_that_takes_its_place_is_there(site: opera
     operator = site.start(CONVERGE_ON_FAILURE="continue")
     operator.wait_logged(f"its release was {site.namespace}/web and stays until the new one, {edge}/web, is")
     assert site.revisions() == {"web": 1}
-    site.kubectl("create", "namespace", edge)
+    site.create("namespace", edge)
     operator.wait_until(lambda: site.revisions() == {}, "the release has moved")
     assert records(site, edge) == {"web": 1}
     operator.kill()

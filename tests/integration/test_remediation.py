@@ -47,12 +47,10 @@ def with_web(
     return module
 
 
-@pytest.mark.parametrize("version", ["helm", "helm4"])
 def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
-    site: operator_site.Site, modules: module_objects.Modules, request: pytest.FixtureRequest, version: str
+    site: operator_site.Site, modules: module_objects.Modules, helm: pathlib.Path
 ) -> None:
-    if version == "helm4":
-        site.use_helm(request.getfixturevalue(version))
+    site.use_helm(helm)
     module = with_web(site)
     size = '[{"op": "add", "path": "/web/size", "value": 3}]'
     site.hook(module, "size.sh", {"beforeHelm": 1}, f"echo '{size}' > \"$CONFIG_VALUES_JSON_PATCH_PATH\"")
@@ -110,24 +108,24 @@ def test_a_module_is_not_ready_before_the_hooks_of_its_first_install_have_succee
     operator = site.start()
     operator.wait_until(lambda: modules.condition("web", "Ready")["status"] == "False", "it fails")
     assert later in (modules.get("web") or {})["status"]["lastError"]
-    site.kubectl("create", "namespace", later)
+    site.create("namespace", later)
     modules.wait(operator, "web", Ready="True")
     assert site.deployed() == {"web": 2}
-    assert site.kubectl("get", "configmap", "boot", f"--namespace={later}", "--output=name") != ""
+    assert site.get("configmap", "boot", later)
 
     # A record that nobody can read is told where people look, and how to mend it.
-    site.kubectl("patch", record, "--type=merge", '--patch={"data": {"release": "bm8gcmVsZWFzZQ=="}}')
+    site.patch("secret", record, {"data": {"release": "bm8gcmVsZWFzZQ=="}})
     site.config(web="a: two\n")
     operator.wait_until(
         lambda: "cannot be decoded" in (modules.get("web") or {})["status"].get("lastError", ""), "it is told"
     )
     assert "or delete it" in (modules.get("web") or {})["status"]["lastError"]
-    site.kubectl("delete", record)
+    site.delete("secret", record)
     operator.wait_until(lambda: not site.command("module", "retry", "web").returncode, "a retry is taken")
     operator.wait_until(lambda: site.data("web") == {"a": "two"}, "it is installed")
     modules.wait(operator, "web", Ready="True")
     operator.stop()
-    site.kubectl("delete", "namespace", later, "--wait=false")
+    site.delete("namespace", later, waits=False)
 
 
 def test_what_holds_data_outlives_the_revision_that_brought_it_and_was_taken_back(
@@ -158,7 +156,7 @@ def test_what_was_taken_back_is_tried_again_when_its_cause_is_gone_also_after_a_
         "metadata: {name: app}\nspec: {ports: [{port: 80}]}\n{{ end }}\n"
     )
     with_web(site, service)
-    site.kubectl("create", "quota", "few", "--hard=count/services=0")
+    site.create("resourcequota", "few", {"spec": {"hard": {"count/services": "0"}}})
     site.start().wait_ready().stop()
     site.config(web="service: true\na: two\n")
     operator = site.start()
@@ -177,7 +175,7 @@ def test_what_was_taken_back_is_tried_again_when_its_cause_is_gone_also_after_a_
     again.wait_until(lambda: waits in json.dumps(modules.get("web")), "it is told again")
     assert "exceeded quota: few" in (modules.get("web") or {})["status"]["lastError"]
     assert site.deployed()["web"] == made
-    site.kubectl("patch", "quota", "few", "-p", json.dumps({"spec": {"hard": {"count/services": "5"}}}))
+    site.patch("resourcequota", "few", {"spec": {"hard": {"count/services": "5"}}})
     modules.wait(again, "web", Ready="True")
     assert site.data("web") == {"a": "two"}
     again.stop()
@@ -228,8 +226,7 @@ def test_what_does_not_become_healthy_goes_back_to_what_was(
     error = (modules.get("web") or {})["status"]["lastError"]
     assert re.search("not healthy within 3s: .*Deployment app, ", error), error
     modules.wait(operator, "web", Ready="False", Healthy="True")
-    selector = site.kubectl("get", "deployment", "app", "-o", "jsonpath={.spec.template.spec.nodeSelector}")
-    assert "the-moon" not in selector
+    assert "the-moon" not in str(site.get("deployment", "app")["spec"])
     operator.stop()
 
 
@@ -264,17 +261,17 @@ def test_woken_by_a_namespace_that_comes(site: operator_site.Site, modules: modu
     far = f"{site.namespace}-far"
     with_web(site, FAR.format(far=far), "{}")
     begins(site, modules, f"namespace {far}", ("create", "namespace", far))
-    site.kubectl("delete", "namespace", far, "--wait=false")
+    site.delete("namespace", far, waits=False)
 
 
 def test_woken_by_the_end_of_a_namespace(site: operator_site.Site, modules: module_objects.Modules) -> None:
     far = f"{site.namespace}-far"
-    site.kubectl("create", "namespace", far)
+    site.create("namespace", far)
     held = {"metadata": {"name": "held", "finalizers": ["example.com/held"]}}
     body = site.root / "held.json"
     body.write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", **held}))
     site.kubectl(f"--namespace={far}", "create", "-f", str(body))
-    site.kubectl("delete", "namespace", far, "--wait=false")
+    site.delete("namespace", far, waits=False)
     namespace = f"---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {far}}}\n"
     with_web(site, namespace + FAR.format(far=far), "{}")
     free = json.dumps({"metadata": {"finalizers": None}})
@@ -300,7 +297,7 @@ def test_woken_by_a_kind_that_comes(site: operator_site.Site, modules: module_ob
 
 
 def test_woken_by_a_quota_that_is_raised(site: operator_site.Site, modules: module_objects.Modules) -> None:
-    site.kubectl("create", "quota", "few", "--hard=count/services=0")
+    site.create("resourcequota", "few", {"spec": {"hard": {"count/services": "0"}}})
     service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {ports: [{port: 80}]}\n"
     with_web(site, service, "{}")
     more = json.dumps({"spec": {"hard": {"count/services": "5"}}})

@@ -18,9 +18,7 @@ class Definitions:
         self._group = group
 
     def read(self, plural: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(
-            self._site.kubectl("get", "crd", f"{plural}.{self._group}", "--output=json")
-        )
+        found: dict[str, Any] = self._site.get("crd", f"{plural}.{self._group}")
         return found
 
     def served(self, plural: str) -> set[str]:
@@ -97,7 +95,7 @@ def test_neither_a_refused_definition_nor_a_disabled_module_ends_versions(
     # The version that it added stays served, so that its objects can be deleted.
     site.config(oldEnabled="false")
     operator.wait_until(lambda: site.revisions() == {"new": 1}, "old is uninstalled")
-    assert site.kubectl("get", f"boxes.{group}", "--output=name") == ""
+    assert site.listed(f"boxes.{group}") == []
     operator.wait_idle()
     assert found.state("boxes") == before
     site.config(oldEnabled=None)

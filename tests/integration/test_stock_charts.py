@@ -67,8 +67,8 @@ def test_definitions_of_a_stock_chart_and_of_subcharts_that_are_enabled_at_any_t
     try:
 
         def defined() -> list[bool]:
-            found = site.kubectl("get", "crd", "--output=name")
-            return [f"things.{name}.{group}" in found for name in ("own", "used", "spare")]
+            names = (f"things.{name}.{group}" for name in ("own", "used", "spare"))
+            return [site.find("crd", name) is not None for name in names]
 
         assert defined() == [True, True, False]
         # What lies beside definitions is created with them, belongs to nobody, and is not made again.
@@ -120,15 +120,12 @@ def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_sa
     (mistaken / "module.yaml").write_text(f"namespace: {edge}\nreleaseName: front")
     operator = site.start().wait_ready().wait_idle()
     try:
-        config_map = ("configmap", "front-seen", f"--namespace={edge}")
-        site.kubectl("get", *config_map)
+        site.get("configmap", "front-seen", edge)
         assert site.revisions() == {}
-        site.kubectl("delete", *config_map)
+        site.delete("configmap", "front-seen", namespace=edge)
         operator.wait_metric(1, "resources_healed_total", module="web")
-        annotations = "jsonpath={.metadata.annotations}"
-        assert f'"meta.helm.sh/release-namespace":"{edge}"' in site.kubectl(
-            "get", *config_map, "-o", annotations
-        )
+        annotations = site.get("configmap", "front-seen", edge)["metadata"]["annotations"]
+        assert annotations["meta.helm.sh/release-namespace"] == edge
         assert "The front door" in site.command("module", "list").stdout
         assert "The front door" in site.command("module", "describe", "web").stdout
         assert "configmap" not in site.command("module", "render", "web", "--diff").stdout.lower()
@@ -140,13 +137,10 @@ def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_sa
         assert len(site.helm_calls()) == calls
         site.config(webEnabled="false")
         operator_process.wait_until(
-            lambda: (
-                "front-seen" not in site.kubectl("get", "configmaps", "-o", "name", f"--namespace={edge}")
-            ),
+            lambda: site.find("configmap", "front-seen", edge) is None,
             "the release is removed",
         )
-        secrets = site.kubectl("get", "secrets", "-o", "name", f"--namespace={edge}")
-        assert "helm.release" not in secrets
+        assert site.listed("secret", edge, labelSelector="owner=helm") == []
     finally:
         operator.stop()
 
@@ -175,9 +169,10 @@ def test_apis_that_a_chart_does_not_ask_for_make_no_helm_process_after_a_restart
     calls = len(site.helm_calls())
     definition = site.root / "crd.yaml"
     definition.write_text(definitions.things(group))
-    site.kubectl("apply", "--filename", str(definition))
-    site.kubectl("wait", "--for=condition=Established", f"crd/things.{group}")
-    operator_process.wait_until(lambda: group in site.kubectl("api-versions"), "the API is served")
+    site.apply(definitions.things(group))
+    operator_process.wait_until(
+        lambda: site.request("GET", f"/apis/{group}/v1").is_success, "the API is served"
+    )
     site.start().wait_ready().wait_idle().stop()
     assert len(site.helm_calls()) == calls
 
@@ -225,7 +220,7 @@ def test_what_module_yaml_or_its_name_calls_sensitive_is_shown_nowhere(site: ope
                 ("plan",),
             )
         ]
-        events = site.kubectl("get", "events", "-o", "yaml")
+        events = str(site.listed("event"))
         shown += [operator.log, events, operator.get("/metrics").text, operator.get("/").text]
         assert all(shown)
         assert "***" in shown[0]

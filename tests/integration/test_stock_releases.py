@@ -118,9 +118,9 @@ def test_a_stock_chart_that_varies_is_healed_restarted_and_removed_like_one_of_o
     try:
         assert seen(site)["auth"]["password"] == "hunter2-secret"
         assert site.data("web-test") is None, "tests are not run"
-        site.kubectl("delete", "secret", "web-random")
+        site.delete("secret", "web-random")
         operator.wait_metric(1, "resources_healed_total", module="web")
-        site.kubectl("get", "secret", "web-random")
+        site.get("secret", "web-random")
         assert site.data("web-test") is None
         for shown in (
             site.command("module", "values", "web").stdout,
@@ -163,7 +163,6 @@ def parts(site: operator_site.Site) -> list[str]:
     return sorted(name for name in names if name.startswith("web-") and name != "web-seen")
 
 
-@pytest.mark.parametrize("helm", [pytest.param("helm3", marks=pytest.mark.slow), "helm4"], indirect=True)
 def test_charts_within_a_chart_that_varies_are_enabled_and_renamed_as_by_helm(
     site: operator_site.Site, helm: pathlib.Path, module: pathlib.Path
 ) -> None:
@@ -203,7 +202,7 @@ def test_charts_within_a_chart_that_varies_are_enabled_and_renamed_as_by_helm(
     operator = site.start().wait_ready().wait_idle()
     try:
         assert (site.revisions(), len(site.helm_calls())) == ({"web": 2}, calls)
-        site.kubectl("delete", "secret", "web-kept")
+        site.delete("secret", "web-kept")
         operator.wait_metric(1, "resources_healed_total", module="web")
         assert site.secret_data("web-kept") == second, "from the record of the release"
     finally:
@@ -215,7 +214,7 @@ def test_a_release_of_another_name_in_another_namespace_is_taken_over(
 ) -> None:
     edge = f"{site.namespace}-edge"
     (module / "module.yaml").write_text(f"releaseName: front\nnamespace: {edge}")
-    site.kubectl("create", "namespace", edge)
+    site.create("namespace", edge)
     site.cluster.run_helm(f"--namespace={edge}", "install", "front", str(module / "chart"))
     never = site.start(TAKE_OWNERSHIP="never")
     try:
@@ -227,8 +226,8 @@ def test_a_release_of_another_name_in_another_namespace_is_taken_over(
     operator = site.start().wait_ready().wait_idle()
     try:
         assert edge in operator.wait_logged("took over", "front", "revision 1, which no operator made")
-        secrets = site.kubectl("get", "secrets", "--selector=owner=helm", "-o", "name", f"--namespace={edge}")
-        assert [line.rpartition(".")[2] for line in secrets.split()] == ["v1", "v2"]
+        secrets = site.listed("secret", edge, labelSelector="owner=helm")
+        assert [each["metadata"]["labels"]["version"] for each in secrets] == ["1", "2"]
         assert site.revisions() == {}
     finally:
         operator.stop()

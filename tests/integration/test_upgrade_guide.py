@@ -1,6 +1,5 @@
 """What the upgrade guide tells to do: a plan in the cluster, and a rename that keeps the objects."""
 
-import json
 import pathlib
 import re
 from typing import Any
@@ -19,7 +18,7 @@ GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "how-to" / "upgrade.md"
 
 
 def uid(site: operator_site.Site) -> str:
-    return site.kubectl("get", "configmap", "data", "-o", "jsonpath={.metadata.uid}")
+    return str(site.get("configmap", "data")["metadata"]["uid"])
 
 
 @pytest.mark.slow
@@ -52,8 +51,7 @@ def planning_pod(cluster: handle.DevCluster, site: operator_site.Site) -> dict[s
     typed = block.replace("-n addons", f"-n {site.namespace}")
     commands.run(["bash", "-euo", "pipefail", "-c", typed], cwd=site.root, timeout=30, env=environment)
     selector = "batch.kubernetes.io/job-name=plan"
-    site.kubectl("wait", "--for=create", "pod", "-l", selector, "--timeout=30s")
-    (pod,) = json.loads(site.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
+    (pod,) = operator_process.wait_until(lambda: site.listed("pod", labelSelector=selector), "its pod")
     found: dict[str, Any] = pod["spec"]
     return found
 
@@ -64,9 +62,9 @@ def test_the_job_of_the_guide_plans_as_the_operator_would(
     module = site.module("010-hello", values="helloEnabled: true\n")
     site.chart(module, {"text": "hello"})
     values = {"rbac.modules": "namespace-admin", "settings": {"HELM_PURGE": "off"}}
-    site.kubectl("label", "namespace", site.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    site.label("namespace", site.namespace, {"pod-security.kubernetes.io/enforce": "restricted"})
     with charts.installed(devcluster, site, values) as installation:
-        deployed = json.loads(site.kubectl("get", "deployment", charts.RELEASE, "-o", "json"))
+        deployed = site.get("deployment", charts.RELEASE)
         pod = planning_pod(devcluster, site)
         (container,) = pod["containers"]
         (operator,) = deployed["spec"]["template"]["spec"]["containers"]

@@ -212,9 +212,7 @@ def test_an_edit_close_to_the_limit_of_the_api_server_works(site: operator_site.
     schema(big, config_values="additionalProperties: {type: string}")
     operator = site.start().wait_ready()
     text = "".join(f"key{number}: {'x' * 80}\n" for number in range(10_000))
-    path = site.root / "big.yaml"
-    path.write_text(text)
-    site.kubectl("create", "configmap", operator_site.CONFIG_MAP, f"--from-file=big={path}")
+    site.create("configmap", operator_site.CONFIG_MAP, {"data": {"big": text}})
     operator.wait_until(lambda: site.data("big") == {"last": "x" * 80}, "the large values are in force")
     assert operator.metrics().total("config_values_errors_total") == 0
 

@@ -177,7 +177,7 @@ def test_no_secret_is_read_if_the_setting_says_so_and_another_one_may_be_named(
     assert seen(site) == {"color": "green", "auth": {"user": "admin"}}
     assert operator.metrics().total("watch_up", watch="values_secret") == 0
     operator.stop()
-    site.kubectl("create", "secret", "generic", "other", "--from-literal=web=color: blue")
+    site.create("secret", "other", {"stringData": {"web": "color: blue"}})
     operator = site.start(VALUES_SECRET="other").wait_ready()
     assert seen(site) == {"color": "blue", "auth": {"user": "admin"}}
     operator.wait_metric(1, "watch_up", watch="values_secret")

@@ -1,7 +1,6 @@
 """Edits of the values Secret and of the ConfigMap below it: what is refused, and what stays in force."""
 
 import base64
-import json
 
 import pytest
 
@@ -65,7 +64,7 @@ def test_what_no_secret_should_hold_changes_nothing_and_is_never_quoted(site: op
     site.secret(web="password: s3cret-good")
     operator = site.start().wait_ready()
     encoded = base64.b64encode(b"s3cret: \xff\xfe").decode()
-    site.kubectl("patch", "secret", operator_site.CONFIG_MAP, "-p", json.dumps({"data": {"web": encoded}}))
+    site.patch("secret", operator_site.CONFIG_MAP, {"data": {"web": encoded}})
     operator.wait_metric(1, "config_values_errors_total")
     aliases = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
     wrong = (f"a0: &a0 s3cret\n{aliases}", "{s3cret", "- s3cret", "s3cret", "true")
@@ -95,7 +94,7 @@ def test_a_start_without_an_object_that_was_there_does_nothing_until_it_is_back(
     site.secret(web="password: s3cret-one")
     site.config(extraEnabled="true")
     site.start().wait_ready().stop()
-    site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
+    site.delete("secret", operator_site.CONFIG_MAP)
     site.secret(web="password: s3cret-two")
     site.start().wait_ready().stop()
     assert seen(site) == {"color": "green", "password": "s3cret-two"}

@@ -1,13 +1,12 @@
 """The values Secret without the right to read it, or to watch it, which comes and goes."""
 
-import json
 import pathlib
 from typing import Final
 
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import charts, operator_site
+from tests.integration import charts, cluster_objects, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -40,7 +39,7 @@ def limited(site: operator_site.Site, cluster: handle.DevCluster) -> pathlib.Pat
     name = f"{site.namespace}-{ACCOUNT}"
     subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": site.namespace}
     own = {"name": ACCOUNT, "namespace": site.namespace}
-    objects = [
+    objects: list[cluster_objects.Object] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": own},
         {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules},
         {
@@ -53,8 +52,7 @@ def limited(site: operator_site.Site, cluster: handle.DevCluster) -> pathlib.Pat
             "subjects": [subject], "roleRef": {"apiGroup": group, "kind": "Role", "name": ACCOUNT},
         },
     ]  # fmt: skip
-    bundle = {"apiVersion": "v1", "kind": "List", "items": objects}
-    cluster.run_kubectl("apply", "-f", "-", stdin=json.dumps(bundle))
+    site.apply(*objects)
     return charts.kubeconfig_with_token(cluster, site, ACCOUNT)
 
 
@@ -62,8 +60,7 @@ def allow(site: operator_site.Site, verbs: str) -> None:
     """Allow exactly this with the values Secret; nothing if it is empty."""
     values = [rule("", "secrets", verbs, resourceNames=[operator_site.CONFIG_MAP])] if verbs else []
     rules = [*ITS_OWN, *values]
-    patch = json.dumps({"rules": rules})
-    site.kubectl("patch", "role", ACCOUNT, "--type=merge", f"--patch={patch}")
+    site.patch("role", ACCOUNT, {"rules": rules})
 
 
 def module(site: operator_site.Site) -> None:

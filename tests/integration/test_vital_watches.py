@@ -30,7 +30,7 @@ class Account:
         self._site = site
         self._name = f"watcher-{site.namespace}"
         self._roles: list[str] = []
-        site.kubectl("create", "serviceaccount", self._name)
+        site.create("serviceaccount", self._name)
 
     def may(self, *verbs: str, group: str = "*", resource: str = "*") -> None:
         """Grant one more rule in the whole cluster."""
@@ -43,7 +43,7 @@ class Account:
         }
         for kind, fields in kinds.items():
             body = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
-            self._cluster.run_kubectl("apply", "-f", "-", stdin=json.dumps({**body, **fields}))
+            self._site.apply({**body, **fields})
 
     def _binding(self, role: str) -> dict[str, object]:
         subject = {"kind": "ServiceAccount", "name": self._name, "namespace": self._site.namespace}
@@ -53,7 +53,7 @@ class Account:
     def kubeconfig(self) -> pathlib.Path:
         """A kubeconfig with the account's token."""
         document = yaml.safe_load(pathlib.Path(self._site.environment()["KUBE_CONFIG"]).read_text())
-        token = self._site.kubectl("create", "token", self._name).strip()
+        token = self._site.token(self._name)
         document["users"] = [{"name": entry["name"], "user": {"token": token}} for entry in document["users"]]
         path = self._site.root / "kubeconfig"
         path.write_text(json.dumps(document))
@@ -62,10 +62,10 @@ class Account:
     def close(self) -> None:
         """Remove what is not in the test's namespace."""
         for name in self._roles:
-            self._cluster.run_kubectl("delete", "clusterrole,clusterrolebinding", name)
-        webhooks = "mutatingwebhookconfiguration,validatingwebhookconfiguration"
-        name = f"addon-operator-{self._site.namespace}"
-        self._cluster.run_kubectl("delete", webhooks, name, "--ignore-not-found")
+            for kind in ("clusterrole", "clusterrolebinding"):
+                self._site.delete(kind, name)
+        for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+            self._site.delete(kind, f"addon-operator-{self._site.namespace}")
 
 
 @pytest.fixture

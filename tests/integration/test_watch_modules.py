@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.integration import operator_site
+from tests.integration import module_objects, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -109,13 +109,12 @@ def test_a_change_that_is_refused_purges_nothing(site: operator_site.Site) -> No
     operator.wait_logged("a change on disk is refused", "010-shop")
     operator.wait_logged("run of the module failed: module shop: ")
     assert site.revisions() == {"web": 1, "db": 1}
-    site.kubectl("wait", "--for=delete", "module/web", "--timeout=20s")
+    operator.wait_until(lambda: site.find("module", "web") is None, "its object is gone")
     (renamed / "values.yaml").write_text("webEnabled: true\n")
     renamed.rename(web)
     operator.wait_logged("changed on disk and reloaded: web")
-    site.kubectl("wait", "--for=create", "module/web", "--timeout=20s")
-    for condition in ("Healthy=True", "Drifted=False"):
-        site.kubectl("wait", f"--for=condition={condition}", "module/web", "--timeout=20s")
+    modules = module_objects.Modules(site, site.cluster)
+    modules.wait(operator, "web", Healthy="True", Drifted="False")
     web.rename(renamed)
     (renamed / "values.yaml").write_text("shopEnabled: true\n")
     operator.wait_until(lambda: site.deployed() == {"shop": 1, "db": 1}, "the rename is taken in")

@@ -136,8 +136,8 @@ def pair(site: operator_site.Site, devcluster: handle.DevCluster) -> Iterator[Pa
         MUTATES,
     )
     site.config()
-    site.kubectl("create", "configmap", "the-seen-one")
-    site.kubectl("label", "configmap", "the-seen-one", "seen=yes")
+    site.create("configmap", "the-seen-one")
+    site.label("configmap", "the-seen-one", {"seen": "yes"})
     with contextlib.ExitStack() as stack:
         yield Pair(site, devcluster, stack)
 

@@ -63,10 +63,10 @@ def test_an_upgrade_waits_and_first_installs_hooks_and_healing_do_not(
     operator = site.start(DRIFT_MODE="correct").wait_ready().wait_idle()
     assert site.data("web") == {"size": "1"}
     modules.wait(operator, "web", Drifted="False")
-    site.kubectl("patch", "configmap/web", "--type=merge", "-p", '{"data": {"size": "9"}}')
+    site.patch("configmap", "web", {"data": {"size": "9"}})
     modules.wait(operator, "web", Drifted="True")
     assert site.data("web") == {"size": "9"}, "a correction waits, too"
-    site.kubectl("patch", "configmap/web", "--type=merge", "-p", '{"data": {"size": "1"}}')
+    site.patch("configmap", "web", {"data": {"size": "1"}})
     runs = site.labels().count("before.sh beforeHelm")
     site.config(web="size: 2")
     told = wait_held(modules, operator)
@@ -77,7 +77,7 @@ def test_an_upgrade_waits_and_first_installs_hooks_and_healing_do_not(
     assert site.data("web") == {"size": "1"}
     assert site.revisions() == {"web": 1}
     operator.wait_metric(1, "module_held_back", module="web")
-    site.kubectl("delete", "configmap", "web")
+    site.delete("configmap", "web")
     operator.wait_metric(1, "resources_healed_total", module="web")
     assert site.data("web") == {"size": "1"}
 
@@ -144,7 +144,7 @@ def test_what_is_held_back_can_be_seen_and_be_done_once_without_waiting(modules:
     site.config(web="{size: 3, password: brandnew}")
     wait_held(modules, operator)
     assert site.data("web") == {"size": "2"}
-    site.kubectl("annotate", "module", "web", "addon-operator.io/now=1")
+    site.annotate("module", "web", {"addon-operator.io/now": "1"})
     operator.wait_until(lambda: site.data("web") == {"size": "3"}, "the annotation does the same")
     site.kubectl("wait", "module/web", "--for=jsonpath={.status.lastHandledNow}=1", "--timeout=30s")
     site.config(web="{size: 4, password: brandnew}")

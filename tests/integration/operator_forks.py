@@ -25,7 +25,7 @@ from addon_operator.aio import waiting
 from addon_operator.cli import main
 from addon_operator.engine.drift import health_watch
 from addon_operator.engine.queues import task_queue
-from tests.integration import loop_holds
+from tests.integration import loop_holds, worker_copies
 
 _SOURCES: Final = (pathlib.Path(addon_operator.__file__).parents[1], pathlib.Path(__file__).parents[2])
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
@@ -130,6 +130,7 @@ def run(
 
 def _run(arguments: Sequence[str], given: Surroundings) -> None:
     _become(given)
+    worker_copies.take_over()
     try:
         if given.first_retry is not None:
             _retry_after(given.first_retry)

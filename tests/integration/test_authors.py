@@ -185,6 +185,7 @@ def test_examples_are_rendered_and_what_is_rendered_is_checked(author: Author) -
     assert "modules/010-web-shop/examples/wrong.yaml" in found["example"]
 
 
+@pytest.mark.slow
 def test_what_a_new_module_says_to_do_next_passes_on_a_pipe_and_on_a_terminal(author: Author) -> None:
     printed = author.run("new", "module", "web-shop", "--hook", "python", "--schema")
     named = [shlex.split(line)[1:] for line in printed.partition("Next:\n")[2].splitlines()]

@@ -368,6 +368,7 @@ def ask(port: int, crons: Crons) -> str:
         return str(error)
 
 
+@pytest.mark.slow
 def test_replicas_that_stand_by_convert_and_the_next_leader_sets_back_what_went_meanwhile(
     crons: Crons, devcluster: handle.DevCluster
 ) -> None:

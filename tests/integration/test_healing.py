@@ -131,6 +131,7 @@ def seconds_until_it_is_back(site: operator_site.Site, uid: str) -> float:
     raise AssertionError("it does not come back")
 
 
+@pytest.mark.slow
 def test_a_random_password_comes_back_as_it_was_while_the_newest_values_are_wrong(
     site: operator_site.Site, record_property: Callable[[str, object], None]
 ) -> None:
@@ -304,6 +305,7 @@ def test_an_object_of_two_modules_is_reported_and_stays_when_one_of_them_goes(
     again.stop()
 
 
+@pytest.mark.slow
 def test_an_object_of_two_modules_stays_as_it_is_until_the_last_of_their_charts_drops_it(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:

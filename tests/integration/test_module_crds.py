@@ -152,6 +152,7 @@ def test_a_dropped_version_is_left_by_its_objects_and_the_live_conversion_stays(
     assert schema["properties"]["size"] == {"type": "number"}
 
 
+@pytest.mark.slow
 def test_definitions_of_more_than_a_release_can_hold_and_of_charts_within_the_chart(
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:

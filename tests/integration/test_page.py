@@ -105,6 +105,7 @@ async def test_it_reads_well_on_phones_and_screens_in_both_themes(
     assert set(tab.requested) == {served.address, f"{served.address}live"}
 
 
+@pytest.mark.slow
 async def test_of_a_thousand_modules_some_are_found_by_state_and_by_name(tab: browser.Tab) -> None:
     async with Served(page_samples.many(1000)).serving() as served:
         await tab.open(served.address)

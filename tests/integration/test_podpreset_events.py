@@ -49,7 +49,7 @@ def controlled(shop: Shop, kind: str, name: str, count: int) -> list[admitting.O
     return shop.items(admitting.PODS, f"?labelSelector=of={name}")
 
 
-@pytest.mark.parametrize(("kind", "count"), [("ReplicaSet", 50), ("Job", 3), ("StatefulSet", 1)])
+@pytest.mark.parametrize(("kind", "count"), [("ReplicaSet", 8), ("Job", 3), ("StatefulSet", 1)])
 def test_each_pod_of_a_controller_has_its_own_event_once(shop: Shop, kind: str, count: int) -> None:
     name = kind.lower()
     pods = controlled(shop, kind, name, count)

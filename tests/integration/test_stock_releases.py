@@ -108,6 +108,7 @@ def test_a_release_that_is_too_large_is_an_error_that_names_what_is_large(
         operator.kill()
 
 
+@pytest.mark.slow
 def test_a_stock_chart_that_varies_is_healed_restarted_and_removed_like_one_of_ours(
     site: operator_site.Site, devcluster: handle.DevCluster, module: pathlib.Path
 ) -> None:

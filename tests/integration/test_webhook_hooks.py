@@ -147,6 +147,7 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         assert receiver.wait("/chat", 2)[1].startswith("shop has no trouble with its hooks any more, after ")
 
 
+@pytest.mark.slow
 def test_requests_are_answered_while_their_module_is_disabled_under_load(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

@@ -176,6 +176,7 @@ class Objects:
             root, plural = _OF_THE_CLUSTER[kind]
         else:
             custom, _, group = kind.partition(".")
+            assert group or kind in _OF_NAMESPACES, f"{kind} needs a row above"
             root, plural = _OF_NAMESPACES.get(kind) or (f"/apis/{group}/v1", custom)
             root += f"/namespaces/{namespace or self.namespace}"
         return f"{root}/{plural}/{name}".rstrip("/")

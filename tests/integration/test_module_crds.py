@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from addon_operator.modules import crd_fields
 from tests.integration import admitting, definitions, operator_site
@@ -118,7 +119,7 @@ def test_a_wrong_definition_holds_up_its_own_module_only_and_is_reported(
 def test_a_dropped_version_is_left_by_its_objects_and_the_live_conversion_stays(
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:
-    site.apply(definitions.definition(group, "lamps", "v1alpha1"))
+    site.create("crd", f"lamps.{group}", yaml.safe_load(definitions.definition(group, "lamps", "v1alpha1")))
     admitting.wait_established(site.cluster, f"lamps.{group}")
     lamp = site.root / "lamp.yaml"
     lamp.write_text(definitions.custom_object(group, "v1alpha1", "Lamp", "old"))
@@ -225,7 +226,7 @@ def test_objects_of_a_deleted_definition_wait_for_its_return_without_a_run(
     rival = definitions.definition(group, "rivals", "v1").replace(
         "kind: Rival", "kind: Rival, shortNames: [wdg]"
     )
-    site.apply(rival)
+    site.create("crd", f"rivals.{group}", yaml.safe_load(rival))
     site.delete("crd", f"widgets.{group}")
     time.sleep(_LONGER_THAN_WHAT_PASSES)
     assert "the module runs" not in operator.log

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from addon_operator.devcluster import handle
 from tests.integration import definitions, operator_process, operator_site, receivers
@@ -146,7 +147,7 @@ def test_what_fails_and_waits_beside_runs_is_told_and_seen_wherever_people_look(
 
     site.delete("configmap", "odd")
     mended.touch()
-    site.apply(definitions.definition(group, "shops", "v1"))
+    site.create("crd", f"shops.{group}", yaml.safe_load(definitions.definition(group, "shops", "v1")))
     wait_told(receiver, "web has no trouble with its hooks any more, after ")
     modules.wait(operator, "web", HooksWork="True")
     operator.wait_until(

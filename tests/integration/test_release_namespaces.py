@@ -39,12 +39,13 @@ def forget(module: pathlib.Path) -> None:
     module.rmdir()
 
 
-def names(site: operator_site.Site, kind: str, namespace: str) -> set[str]:
-    found = site.listed(kind, namespace)
+def names(site: operator_site.Site, namespace: str) -> set[str]:
+    """The ConfigMaps of a namespace."""
+    found = site.listed("configmap", namespace)
     return {each["metadata"]["name"] for each in found} - {"kube-root-ca.crt"}
 
 
-def records(site: operator_site.Site, namespace: str, kind: str = "secrets") -> dict[str, int]:
+def records(site: operator_site.Site, namespace: str, kind: str = "secret") -> dict[str, int]:
     """The last revision of each release of a namespace."""
     labels = [each["metadata"]["labels"] for each in site.listed(kind, namespace, labelSelector="owner=helm")]
     return {
@@ -63,10 +64,10 @@ def test_a_release_elsewhere_goes_with_its_module_also_while_no_operator_runs(
     site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     module = write(site, namespace=edge, createNamespace=True)
     run(site).stop()
-    assert names(site, "configmaps", edge) == {"web"}
+    assert names(site, edge) == {"web"}
     forget(module)
     operator = run(site)
-    assert names(site, "configmaps", edge) == set()
+    assert names(site, edge) == set()
     assert records(site, edge) == {}
     assert f"release {edge}/web is purged: no module directory explains it" in operator.log
     operator.stop()
@@ -110,13 +111,13 @@ def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> 
         lambda: site.revisions() == {} and records(site, edge) == {"web": 1}, "the release moves"
     )
     operator.wait_idle()
-    assert "web" in names(site, "configmaps", edge)
-    assert names(site, "configmaps", site.namespace) == {"fixed"}
+    assert "web" in names(site, edge)
+    assert names(site, site.namespace) == {"fixed"}
     assert uids() == before
     say(module, namespace=edge, releaseName="front")
     operator_process.wait_until(lambda: records(site, edge) == {"front": 1}, "the release has its new name")
     operator.wait_idle()
-    assert names(site, "configmaps", edge) == {"front"}
+    assert names(site, edge) == {"front"}
     assert uids() == before
     site.delete("configmap", "fixed")
     operator.wait_metric(1, "resources_healed_total", module="web")
@@ -125,8 +126,8 @@ def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> 
     operator_process.wait_until(lambda: site.deployed() == {"web": 1}, "the release is back")
     operator_process.wait_until(lambda: records(site, edge) == {}, "nothing of it is left elsewhere")
     operator.wait_idle()
-    assert names(site, "configmaps", site.namespace) == {"web", "fixed"}
-    assert names(site, "configmaps", edge) == set()
+    assert names(site, site.namespace) == {"web", "fixed"}
+    assert names(site, edge) == set()
     assert uids() == before
     operator.stop()
     site.delete("clusterrole", site.namespace)
@@ -196,13 +197,13 @@ def test_records_elsewhere_may_be_configmaps(site: operator_site.Site) -> None:
     site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     module = write(site, namespace=edge, createNamespace=True, releaseName="front")
     run(site, HELM_DRIVER="configmap").stop()
-    assert records(site, edge, "configmaps") == {"front": 1}
+    assert records(site, edge, "configmap") == {"front": 1}
     calls = len(site.helm_calls())
     run(site, HELM_DRIVER="configmap").stop()
     assert len(site.helm_calls()) == calls
     forget(module)
     run(site, HELM_DRIVER="configmap").stop()
-    assert names(site, "configmaps", edge) == set()
+    assert names(site, edge) == set()
 
 
 def lists(operator: operator_process.OperatorProcess) -> dict[str, int]:
@@ -240,7 +241,7 @@ def test_a_removal_elsewhere_that_was_interrupted_is_finished_after_a_restart(
     site.config(webEnabled="false")
     operator.wait_until(lambda: "after.sh afterDeleteHelm" in site.labels(), "the hook fails")
     operator.kill()
-    assert names(site, "configmaps", edge) == set()
+    assert names(site, edge) == set()
     assert records(site, edge) == {"front": 1}
     (site.root / "go").touch()
     run(site).stop()
@@ -294,7 +295,7 @@ def test_a_namespace_that_somebody_deletes_comes_back_with_the_release(site: ope
 
 def names_or_none(site: operator_site.Site, namespace: str) -> set[str] | None:
     found = site.find("namespace", namespace)
-    return names(site, "configmap", namespace) if found and found["status"]["phase"] == "Active" else None
+    return names(site, namespace) if found and found["status"]["phase"] == "Active" else None
 
 
 def test_maintenance_and_healing_work_elsewhere(site: operator_site.Site) -> None:
@@ -315,9 +316,9 @@ def test_maintenance_and_healing_work_elsewhere(site: operator_site.Site) -> Non
     site.config(web="x: 1")
     operator.wait_idle()
     assert records(site, edge) == {"front": 1}
-    assert names(site, "configmaps", edge) == set()
+    assert names(site, edge) == set()
     site.config(webMaintenance=None)
-    operator.wait_until(lambda: names(site, "configmaps", edge) == {"front"}, "it is maintained again")
+    operator.wait_until(lambda: names(site, edge) == {"front"}, "it is maintained again")
     operator.stop()
 
 
@@ -336,7 +337,7 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
     off = {"ADMISSION_SERVER_ENABLED": "false", "CONVERGE_ON_FAILURE": "continue"}
     with charts.installed(devcluster, site, values) as installation:
         with charts.operating(installation, **off) as operator:
-            operator.wait_until(lambda: names(site, "configmaps", edge) == {"front"}, "it is installed")
+            operator.wait_until(lambda: names(site, edge) == {"front"}, "it is installed")
             operator.wait_until(
                 lambda: "releaseNamespaces" in site.command("module", "describe", "db").stdout,
                 "the module without rights says what to do",
@@ -356,7 +357,7 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
         forget(module)
         with charts.operating(installation, **off) as operator:
             operator.wait_ready().wait_idle()
-            assert names(site, "configmaps", edge) == set()
+            assert names(site, edge) == set()
             operator.stop()
     for namespace in (edge, locked):
         site.delete("namespace", namespace, waits=False)

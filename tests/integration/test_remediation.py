@@ -8,14 +8,21 @@ import socket
 import socketserver
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Final
 
 import pytest
 from typing_extensions import override
 
 from addon_operator.devcluster import handle
-from tests.integration import chart_repositories, module_objects, operator_process, operator_site, pulling
+from tests.integration import (
+    chart_repositories,
+    definitions,
+    module_objects,
+    operator_process,
+    operator_site,
+    pulling,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -230,19 +237,6 @@ def test_what_does_not_become_healthy_goes_back_to_what_was(
     operator.stop()
 
 
-def begins(
-    site: operator_site.Site, modules: module_objects.Modules, waits_for: str, *cure: Sequence[str]
-) -> None:
-    """The run waits for something, and is Ready as soon as that is there, long before its next try."""
-    site.first_retry = NEVER
-    operator = site.start()
-    operator.wait_until(lambda: f"waits for {waits_for}" in json.dumps(modules.get("web")), "it is told")
-    for command in cure:
-        site.kubectl(*command)
-    modules.wait(operator, "web", Ready="True")
-    operator.stop()
-
-
 def test_a_module_is_stalled_after_three_tries_and_says_what_it_waits_for(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
@@ -255,62 +249,6 @@ def test_a_module_is_stalled_after_three_tries_and_says_what_it_waits_for(
 
 
 FAR: Final = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: far, namespace: {far}}}\n"
-
-
-def test_woken_by_a_namespace_that_comes(site: operator_site.Site, modules: module_objects.Modules) -> None:
-    far = f"{site.namespace}-far"
-    with_web(site, FAR.format(far=far), "{}")
-    begins(site, modules, f"namespace {far}", ("create", "namespace", far))
-    site.delete("namespace", far, waits=False)
-
-
-def test_woken_by_the_end_of_a_namespace(site: operator_site.Site, modules: module_objects.Modules) -> None:
-    far = f"{site.namespace}-far"
-    site.create("namespace", far)
-    held = {"metadata": {"name": "held", "finalizers": ["example.com/held"]}}
-    body = site.root / "held.json"
-    body.write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", **held}))
-    site.kubectl(f"--namespace={far}", "create", "-f", str(body))
-    site.delete("namespace", far, waits=False)
-    namespace = f"---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {far}}}\n"
-    with_web(site, namespace + FAR.format(far=far), "{}")
-    free = json.dumps({"metadata": {"finalizers": None}})
-    cure = ("patch", f"--namespace={far}", "configmap", "held", "--type=merge", "-p", free)
-    # The namespace is gone when its controller has looked again, which takes its time.
-    gone = ("wait", "--for=delete", f"namespace/{far}", "--timeout=60s")
-    begins(site, modules, f"the end of namespace {far}", cure, gone)
-
-
-def test_woken_by_a_kind_that_comes(site: operator_site.Site, modules: module_objects.Modules) -> None:
-    group = f"{site.namespace}.example.com"
-    with_web(site, f"---\napiVersion: {group}/v1\nkind: Shop\nmetadata: {{name: one}}\n", "{}")
-    definition = site.root / "crd.yaml"
-    definition.write_text(
-        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
-        f"metadata: {{name: shops.{group}}}\n"
-        f"spec:\n  group: {group}\n  scope: Namespaced\n  names: {{kind: Shop, plural: shops}}\n  versions:\n"
-        "  - name: v1\n    served: true\n    storage: true\n"
-        "    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n"
-    )
-    begins(site, modules, "the kind Shop", ("apply", "-f", str(definition)))
-    site.kubectl("delete", "-f", str(definition), "--wait=false")
-
-
-def test_woken_by_a_quota_that_is_raised(site: operator_site.Site, modules: module_objects.Modules) -> None:
-    site.create("resourcequota", "few", {"spec": {"hard": {"count/services": "0"}}})
-    service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {ports: [{port: 80}]}\n"
-    with_web(site, service, "{}")
-    more = json.dumps({"spec": {"hard": {"count/services": "5"}}})
-    begins(site, modules, "room in ResourceQuota", ("patch", "quota", "few", "-p", more))
-
-
-def test_woken_by_a_secret_that_comes(site: operator_site.Site, modules: module_objects.Modules) -> None:
-    module = with_web(site, "", "{}")
-    config = site.cluster.kubeconfig
-    asks = f"kubectl --kubeconfig={config} --namespace={site.namespace} get secret db >&2"
-    site.hook(module, "needs.sh", {"beforeHelm": 1}, asks)
-    secret = ("create", "secret", "generic", "db", "--from-literal=a=b")
-    begins(site, modules, f"Secret {site.namespace}/db", secret)
 
 
 WEBHOOK: Final = """\
@@ -334,21 +272,72 @@ endpoints: [{addresses: [10.1.2.3], conditions: {ready: true}}]
 """
 
 
-def test_woken_by_endpoints_of_a_webhook(site: operator_site.Site, modules: module_objects.Modules) -> None:
-    site.kubectl("create", "service", "clusterip", "guard", "--tcp=443")
-    for name, text in (("webhook", WEBHOOK.format(namespace=site.namespace)), ("slice", SLICE)):
-        (site.root / f"{name}.yaml").write_text(text)
-    site.kubectl("create", "-f", str(site.root / "webhook.yaml"))
-    service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {ports: [{port: 80}]}\n"
-    with_web(site, service, "{}")
-    begins(
-        site,
-        modules,
-        f"endpoints of Service {site.namespace}/guard",
+SERVICE: Final = "apiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {ports: [{port: 80}]}\n"
+ACCOUNT: Final = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: app}\n"
+NAMESPACE: Final = "---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n"
+
+
+def lacking(site: operator_site.Site) -> dict[str, tuple[str, str, Callable[[], object]]]:
+    """What a module renders, what that lacks, and what brings it; by the module's name."""
+    here = site.namespace
+    far, going, group = f"{here}-far", f"{here}-going", f"{here}.example.com"
+    site.create("namespace", going)
+    site.create("configmap", "held", {"metadata": {"finalizers": ["example.com/held"]}}, going)
+    site.delete("namespace", going, waits=False)
+    site.create("resourcequota", "few", {"spec": {"hard": {"count/serviceaccounts": "0"}}})
+    site.create("service", "guard", {"spec": {"ports": [{"port": 443}]}})
+    site.apply(WEBHOOK.format(namespace=here))
+
+    def end() -> None:
+        site.patch("configmap", "held", {"metadata": {"finalizers": None}}, namespace=going)
+        # The namespace is gone when its controller has looked again, which takes its time.
+        operator_process.wait_until(lambda: site.find("namespace", going) is None, "the namespace is gone")
+
+    def serve() -> None:
         # Nobody serves the webhook here: it goes, of which no watch tells, and its endpoints come.
-        ("delete", "validatingwebhookconfiguration", site.namespace),
-        ("create", "-f", str(site.root / "slice.yaml")),
+        site.delete("validatingwebhookconfiguration", here)
+        site.apply(SLICE)
+
+    return {
+        "far": (FAR.format(far=far), f"namespace {far}", lambda: site.create("namespace", far)),
+        "going": (NAMESPACE.format(name=going) + FAR.format(far=going), f"the end of namespace {going}", end),
+        "kind": (
+            f"apiVersion: {group}/v1\nkind: Thing\nmetadata: {{name: one}}\n",
+            "the kind Thing",
+            lambda: site.apply(definitions.things(group)),
+        ),
+        "quota": (
+            ACCOUNT,
+            "room in ResourceQuota",
+            lambda: site.patch("resourcequota", "few", {"spec": {"hard": {"count/serviceaccounts": "9"}}}),
+        ),
+        "secret": ("", f"Secret {here}/db", lambda: site.create("secret", "db")),
+        "webhook": (SERVICE, f"endpoints of Service {here}/guard", serve),
+    }
+
+
+def test_a_run_is_tried_again_as_soon_as_what_it_waits_for_is_there(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    site.first_retry = NEVER
+    cases = lacking(site)
+    for name, (objects, _, _) in cases.items():
+        module = modules.add(10, name, data={"a": "b"})
+        (module / "templates" / "more.yaml").write_text(objects)
+    asks = f"--kubeconfig={site.cluster.kubeconfig} --namespace={site.namespace} get secret db"
+    site.hook(
+        site.modules / "010-secret", "needs.sh", {"beforeHelm": 1}, f"{site.cluster.kubectl} {asks} >&2"
     )
+    operator = site.start()
+    for name, (_, lacks, _) in cases.items():
+        told = f"waits for {lacks}"
+        operator.wait_until(lambda: told in json.dumps(modules.get(name)), told)  # noqa: B023
+    for name, (_, _, bring) in cases.items():
+        assert modules.conditions(name)["Ready"] == "False", name
+        bring()
+        modules.wait(operator, name, Ready="True")
+    operator.stop()
+    site.delete("crd", f"things.{site.namespace}.example.com", waits=False)
 
 
 def pass_on(port: int, to: int) -> socketserver.BaseServer:

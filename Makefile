@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 # A worker for each core; who has ended takes tests of others.
 UNIT_TESTS := --quiet --numprocesses auto --dist worksteal tests/unit
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
-SIDE_BY_SIDE := --numprocesses 4 --dist worksteal
+SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 
 .PHONY: help demo test test-all check format unit mutants integration bench manifests reference lock audit image-test pin-images clean
 

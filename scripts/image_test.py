@@ -36,8 +36,8 @@ _PROGRAMS: Final = {"buildah": "buildah", "unshare": "util-linux", "nsenter": "u
 _STAND_IN: Final = {"debootstrap": "debootstrap"}
 """Those for a base image without a registry."""
 _PULL_SECONDS: Final = 180
-_ROOMS: Final = ("process", "documents", "hook", "shell", "values")
-"""Of the unit tests: those of children and limits, parsers, the libraries for hooks, schemas, and rules."""
+_ROOMS: Final = ("process", "inspection", "documents", "hook", "shell", "values")
+"""Of the unit tests: children and limits, the values worker, parsers, the libraries for hooks, schemas."""
 _NETWORK: Final = 'ip link set lo up && ip addr add 10.99.0.1/32 dev lo && exec "$@"'
 
 

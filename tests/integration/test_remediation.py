@@ -108,7 +108,7 @@ metadata:
 def test_a_module_is_not_ready_before_the_hooks_of_its_first_install_have_succeeded(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
-    later, record = f"{site.namespace}-later", "secret/sh.helm.release.v1.web.v2"
+    later, record = f"{site.namespace}-later", "sh.helm.release.v1.web.v2"
     module = site.module("010-web", {"a": '{{ .Values.web.a | default "one" }}'}, values="webEnabled: true\n")
     (module / "templates" / "boot.yaml").write_text(BOOT.replace("NAMESPACE", later))
     site.first_retry = NEVER

@@ -162,6 +162,12 @@ def helm4_binary() -> pathlib.Path:
         return store.ensure([wanted])[components.HELM]
 
 
+ANY_HELM: Final = pytest.mark.parametrize(
+    "helm", [pytest.param("helm3", marks=pytest.mark.slow), "helm4"], indirect=True
+)
+"""What the fixture does by itself; for files that say it yet."""
+
+
 @pytest.fixture(params=[pytest.param("helm3", marks=pytest.mark.slow), "helm4"])
 def helm(
     request: pytest.FixtureRequest, devcluster: pytest_plugin.DevCluster, helm4: pathlib.Path

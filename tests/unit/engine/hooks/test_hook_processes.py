@@ -1,6 +1,7 @@
 """Real hooks in sh and Python, run with their files."""
 
 import asyncio
+import contextlib
 import json
 import os
 import pathlib
@@ -241,7 +242,9 @@ for _ in range(1500):
 async def test_whatever_a_hook_makes_of_its_directory_it_goes(
     runner: hook_processes.HookProcesses, hook: WriteHook, tmp_path: pathlib.Path, text: str
 ) -> None:
-    await run_hook(runner, hook(f'D="$(dirname "$VALUES_PATH")"; cd "$D"; {text}'))
+    # Whoever is not root cannot read the outputs in a closed one.
+    with contextlib.suppress(hook_processes.HookRunError):
+        await run_hook(runner, hook(f'D="$(dirname "$VALUES_PATH")"; cd "$D"; {text}'))
     assert list((tmp_path / "tmp").iterdir()) == []
 
 

@@ -81,7 +81,7 @@ class Helm:
     ) -> None:
         """Have a record of a revision; ``content`` is what it holds beside its manifest."""
         system = {"name": name, "owner": "helm", "status": status, "version": str(number)}
-        release = {"name": name, "manifest": manifest, **content}
+        release = {"name": name, "namespace": namespace, "version": number, "manifest": manifest, **content}
         self.server.put(
             api_server.an_object(
                 "Secret",
@@ -169,6 +169,8 @@ class Helm:
             self._write(rendered, before, name, namespace)
         values = json.loads(pathlib.Path(call.option("--values")).read_bytes())
         self.put(name, last + 1, status, labels, rendered, namespace, config=values)
+        if status == "deployed":
+            call.stdout.append(json.dumps(self.content(name, last + 1, namespace)))
 
     def _roll_back(self, call: programs.Call, name: str, number: int) -> None:
         namespace = call.option("--namespace")
@@ -176,7 +178,8 @@ class Helm:
         content, before = self.content(name, number, namespace), self._deployed(records)
         self._supersede(records)
         self._write(content.get("manifest", ""), before, name, namespace)
-        self.put(name, max(records) + 1, "deployed", _labels(records[number]), namespace=namespace, **content)
+        kept = {key: value for key, value in content.items() if key not in ("name", "namespace", "version")}
+        self.put(name, max(records) + 1, "deployed", _labels(records[number]), namespace=namespace, **kept)
 
     def _uninstall(self, call: programs.Call, name: str) -> None:
         namespace = call.option("--namespace")

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 import yaml
 
 from addon_operator.devcluster import api
+from addon_operator.kernel import json_types
 
 Object: TypeAlias = dict[str, Any]
 
@@ -80,7 +81,7 @@ class Objects:
     def find(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """An object, or ``None`` when there is none of that name."""
         path = self._path(kind, name, namespace)
-        answer = self._api.request("GET", path)
+        answer = self._answered("GET", path)
         if answer.status == 404:
             return None
         assert answer.is_success, f"GET {path}: {answer}"
@@ -137,7 +138,7 @@ class Objects:
         going = {}
         for name in names:
             path = self._path(kind, name, namespace)
-            answer = self._api.request("DELETE", path)
+            answer = self._answered("DELETE", path)
             assert answer.is_success or answer.status == 404, f"DELETE {path}: {answer}"
             if answer.is_success and "metadata" in (found := _document(answer)) and found["kind"] != "Status":
                 going[name] = found["metadata"]["uid"]
@@ -167,9 +168,20 @@ class Objects:
         return token
 
     def _demanded(self, method: str, path: str, body: Any = None, type_: str = "application/json") -> Object:  # noqa: ANN401 - JSON
-        answer = self._api.request(method, path, body, type_)
+        answer = self._answered(method, path, body, type_)
         assert answer.is_success, f"{method} {path}: {answer}"
         return _document(answer)
+
+    def _answered(
+        self, method: str, path: str, body: json_types.JsonValue = None, type_: str = "application/json"
+    ) -> api.ApiAnswer:
+        """Return an answer that is none of "try again", as for a kind whose definition has just changed."""
+        give_up = time.monotonic() + _GONE_DEADLINE
+        while True:
+            answer = self._api.request(method, path, body, type_)
+            if answer.status != 429 or time.monotonic() > give_up:
+                return answer
+            time.sleep(0.2)
 
     def _path(self, kind: str, name: str = "", namespace: str = "") -> str:
         if kind in _OF_THE_CLUSTER:

@@ -89,5 +89,7 @@ def test_the_operators_own_release_and_ignored_ones_are_never_removed(site: oper
         if release == "ours":
             (chart / "templates" / "pod.yaml").write_text(POD)
         site.install(release, chart)
-    site.start(HELM_PURGE="all", HELM_IGNORE_RELEASE="ignored", ADDON_OPERATOR_POD="operator-0").wait_ready()
+    operator = site.start(HELM_PURGE="all", HELM_IGNORE_RELEASE="ignored", ADDON_OPERATOR_POD="operator-0")
+    operator.wait_ready()
+    operator.wait_until(lambda: "foreign" not in site.revisions(), "its release is purged")
     assert site.revisions() == {"web": 1, "ours": 1, "ignored": 1}

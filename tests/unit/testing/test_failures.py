@@ -144,7 +144,7 @@ def test_files_of_several_modules_may_have_one_name_for_pytest_itself(
         (tmp_path / module / "tests").mkdir(parents=True)
         (tmp_path / module / "module.yaml").touch()
         (tmp_path / module / "tests" / "test_web.py").write_text("def test_web():\n    pass\n")
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     arguments = ["-q", "-p", "no:cacheprovider", f"--import-mode={mode}", str(tmp_path)]
     printed = io.StringIO()
     with contextlib.chdir(tmp_path), contextlib.redirect_stdout(printed):

@@ -156,7 +156,6 @@ def test_what_is_held_back_can_be_seen_and_be_done_once_without_waiting(modules:
     again.stop()
 
 
-@pytest.mark.slow
 def test_removals_wait_even_over_a_restart_in_the_order_of_what_requires_what(modules: Modules) -> None:
     site = modules.site
     base = site.module("010-base", {"a": "b"}, values="baseEnabled: true")

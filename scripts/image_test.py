@@ -280,7 +280,7 @@ def test_units(builder: Builder, container: str, base: str) -> int:
     """
     venv = environment(builder, container, base)
     rooms = [f"tests/unit/{room}" for room in _ROOMS]
-    argv = [*in_image(builder, container, venv), "/venv/bin/python", "-m", "pytest"]
+    argv = [*in_image(builder, container, venv), "/venv/bin/python", "-m", "pytest", "-p", "no:cacheprovider"]
     argv += ["--quiet", "--numprocesses", "auto", "--dist", "worksteal", *rooms]
     return subprocess.run(argv, check=False, stdin=subprocess.DEVNULL).returncode
 

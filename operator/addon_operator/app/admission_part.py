@@ -111,9 +111,10 @@ class ConfigChecks:
             else:
                 with self._inspector.within(EDIT_SECONDS):
                     violations = running.violations(data)
-        known_before = set(self._unknown_keys(before))
-        warnings = [text for text in self._unknown_keys(data) if text not in known_before]
-        return config_check.Findings(violations, [*warnings, *self._removed_with(data, before), *odd])
+        now, was = self._switches(data), self._switches(before)
+        known_before = set(was.warnings)
+        warnings = [text for text in now.warnings if text not in known_before]
+        return config_check.Findings(violations, [*warnings, *self._removed_with(now, was), *odd])
 
     def _by_files(
         self, data: config_check.Data, before: config_check.Data, secret: config_check.Data | None
@@ -155,9 +156,8 @@ class ConfigChecks:
         parse = self._inspector.parse_section
         return config_map_reader.ConfigMapReader(self._names, source, parse, is_secret=is_secret).read(data)
 
-    def _removed_with(self, data: config_check.Data, before: config_check.Data) -> Iterator[str]:
-        """Say which modules go because ``data`` disables what they require, and ``before`` did not."""
-        was, now = self._switches(before), self._switches(data)
+    def _removed_with(self, now: sources.ConfigValues, was: sources.ConfigValues) -> Iterator[str]:
+        """Say which modules go because an edit disables what they require."""
         if was.enabled == now.enabled:
             return
         store = self._modules.store(self._inspector, self._programs)
@@ -167,22 +167,21 @@ class ConfigChecks:
             return {name for name in self._names if store.flag(name).enabled}
 
         there, left = enabled(was), enabled(now)
-        gone, known = there - left, [files.module for files in self._modules.modules]
-        for module in requirements.in_run_order(known):
-            causes = [each for each in requirements.required(module) if each in gone]
-            if module.name in left and causes:
+        gone = there - left
+        known = requirements.in_run_order(files.module for files in self._modules.modules)
+        on = [module for module in known if module.name in left]
+        for module in on:
+            if not gone.isdisjoint(requirements.required(module)):
                 gone.add(module.name)
-                yield f"module {module.name} requires {', '.join(causes)}, and is removed with it"
+        yield from requirements.removed_with(on, gone, len(known))
 
     def _switches(self, data: config_check.Data) -> sources.ConfigValues:
+        """Read switches and unknown keys, and no sections."""
         # Modules come and go while the engine runs.
         known = self._names if self._running is None else self._running.modules
         return (
             config_map_reader.ConfigMapReader(known, self._source, lambda _key, _text: {}).read(data).values
         )
-
-    def _unknown_keys(self, data: config_check.Data) -> tuple[str, ...]:
-        return self._switches(data).warnings
 
 
 @contextlib.asynccontextmanager

@@ -129,9 +129,10 @@ def monitor(
 
     def judged(module: names.ModuleName, text: str, is_first: bool) -> None:
         states.note_record(module, text)
-        if text:
-            tell(events.Warned(f"module {module}: {text}"))
-        if is_first and text:
+        if not text:
+            return
+        tell(events.Warned(f"module {module}: {text}"))
+        if is_first:
             # The run of this start may have been before that.
             inbox.put_nowait(intents.RunWanted(module, "ChangedByOthers"))
 

@@ -19,8 +19,6 @@ from addon_operator.modules.health import module_health, resource_health
 REFUSED: Final = "a change on disk is refused, and what was loaded before stays in force"
 AWAITS_CONFIG: Final = "waits until the values ConfigMap and the values Secret are back"
 HOOKS_REFUSED: Final = "a change of hooks on disk is refused, and their bindings stay as they were"
-
-
 _MANAGER_PREFIX: Final = "addon-operator:"
 _MANAGER_BYTES: Final = 128
 """How long the API server lets the name of a field manager be."""

@@ -33,6 +33,11 @@ class LeavingError(HelmError):
     """Objects that Helm is to make are being deleted, and wait for their finalizers."""
 
 
+def leaving_text(objects: str) -> str:
+    """Say that these objects are being deleted; nothing if there are none."""
+    return f"waits for finalizers: {objects}" if objects else ""
+
+
 class RolledBackError(HelmError):
     """A revision failed and was taken back; the text says both."""
 

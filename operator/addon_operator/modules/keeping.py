@@ -101,7 +101,7 @@ def decide(
 
 def holds_data(resource: manifests.ManifestResource) -> bool:
     """Say whether data, or objects of others, go with the object."""
-    return (resource.api_version.rpartition("/")[0], resource.kind) in _DATA
+    return (resource.group, resource.kind) in _DATA
 
 
 def is_secret(resource: manifests.ManifestResource) -> bool:
@@ -114,14 +114,12 @@ def may_be_kept(resource: manifests.ManifestResource) -> bool:
     return holds_data(resource) or is_secret(resource)
 
 
-def goes_with_hooks(
-    resource: manifests.ManifestResource, live: Mapping[str, Any], first: float | None
-) -> bool:
+def goes_with_hooks(resource: manifests.ManifestResource, live: Mapping[str, Any], first: float) -> bool:
     """Say whether an object that a hook of Helm made goes with its release, whose first revision was then.
 
     What the API server asks for its answer, and nobody answers any more, stands in everybody's way.
     """
-    if not first or (resource.api_version.rpartition("/")[0], resource.kind) not in _ASKED:
+    if not first or (resource.group, resource.kind) not in _ASKED:
         return False
     text = str((live.get("metadata") or {}).get("creationTimestamp") or "")
     try:

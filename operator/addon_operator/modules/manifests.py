@@ -41,13 +41,18 @@ class ManifestResource:
     """As written; ``None`` means the release's, if the kind has namespaces."""
     name: str
 
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
     def __str__(self) -> str:
         """Name it for a person: ``ConfigMap x/y``."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     def identity(self, namespace: str) -> Identity:
         """Return group, kind, namespace and name; ``namespace`` is that of the release."""
-        return self.api_version.rpartition("/")[0], self.kind, self.namespace or namespace, self.name
+        return self.group, self.kind, self.namespace or namespace, self.name
 
 
 Select: TypeAlias = Callable[[ManifestResource], bool]

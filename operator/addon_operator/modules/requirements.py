@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import graphlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.kernel import names, version_ranges
@@ -42,6 +42,19 @@ Graph = Mapping[names.ModuleName, Sequence[names.ModuleName]]
 def required(module: model.Module) -> tuple[names.ModuleName, ...]:
     """Return the modules that the module waits for; none if its ``module.yaml`` is wrong: it never runs."""
     return () if module.problem else module.config.requires.modules
+
+
+def removed_with(
+    modules: Iterable[model.Module], removed: Container[names.ModuleName], most: int
+) -> Iterator[str]:
+    """Yield a sentence for each of the modules that is removed, and requires others that are, too.
+
+    It names ``most`` of them.
+    """
+    for module in modules:
+        causes = [name for name in required(module) if name in removed]
+        if module.name in removed and causes:
+            yield f"module {module.name} requires {names.listed(causes, most)}, and is removed with it"
 
 
 def in_run_order(modules: Iterable[model.Module]) -> list[model.Module]:

@@ -262,3 +262,16 @@ def test_the_reason_of_a_verdict_does_not_grow_with_the_ways_to_it() -> None:
     assert len(reason) <= requirements.MAX_REASON
     assert reason.startswith("requires m28-a, which requires m27-a")
     assert reason.endswith("its switch is off")
+
+
+def test_a_module_that_goes_with_one_that_it_requires_is_named() -> None:
+    requires = module_config.Requirements(modules=(ModuleName("db"),))
+    config = module_config.ModuleConfig(requires=requires)
+    web, db = (
+        model.Module(ModuleName("web"), 1, pathlib.Path("web"), config=config),
+        model.Module(ModuleName("db"), 1, pathlib.Path("db")),
+    )
+    assert list(requirements.removed_with([db, web], {db.name, web.name}, 3)) == [
+        "module web requires db, and is removed with it"
+    ]
+    assert list(requirements.removed_with([db, web], {web.name}, 3)) == []

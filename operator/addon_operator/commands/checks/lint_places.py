@@ -92,10 +92,11 @@ def place_of(finding: values_check.Finding, modules: Mapping[str, pathlib.Path])
         first = first or found
         if text[:start].endswith(_WHERE_SET):
             return found
-    if first is not None or own is not None:
-        return first or Place(own or pathlib.Path())
+    if first is not None:
+        return first
     # The subject may be a directory of modules.
-    return Place(pathlib.Path(finding.subject)) if pathlib.Path(finding.subject).is_dir() else None
+    subject = own or pathlib.Path(finding.subject)
+    return Place(subject) if own or subject.is_dir() else None
 
 
 def _starts(text: str, roots: Sequence[pathlib.Path]) -> Iterator[int]:

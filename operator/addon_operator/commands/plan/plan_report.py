@@ -6,13 +6,13 @@ It is made of :class:`.ConvergePlan` and of what would become of each release.
 import collections
 import dataclasses
 import enum
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from addon_operator.commands.plan import given_values
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel import names
-from addon_operator.modules import keeping, manifests, model, plan, requirements
+from addon_operator.modules import keeping, manifests, model, plan
 
 
 class PlanStep(enum.StrEnum):
@@ -36,7 +36,7 @@ _ADDED: Final = manifest_diff.ChangeKind.ADDED
 _REMOVED: Final = manifest_diff.ChangeKind.REMOVED
 _POLICY: Final = "helm.sh/resource-policy"
 _KEPT_LINE: Final = f"{_POLICY}: keep"
-_NAMED: Final = 3
+NAMED: Final = 3
 """So many objects are named, and the others counted."""
 CHANGING = frozenset({PlanStep.INSTALL, PlanStep.UPGRADE, PlanStep.WAIT, PlanStep.RESTORE, PlanStep.DELETE})
 """Steps that change something in the cluster."""
@@ -163,7 +163,7 @@ def taken_over(
         namespace = namespace_of(module.name)
         if common := [str(key) for key in added if _placed(key, namespace) in gone]:
             yield (
-                f"module {module.name} takes over {names.listed(common, _NAMED)} from release "
+                f"module {module.name} takes over {names.listed(common, NAMED)} from release "
                 f"{purge.release}: they stay, with their data, when that is purged afterwards"
             )
 
@@ -191,7 +191,7 @@ def lost_on_the_way(modules: Iterable[ModuleReport], namespace_of: Callable[[str
                 lost[source.name, report.name].append(str(change.key))
     for (loser, target), keys in lost.items():
         yield (
-            f"module {loser} deletes {names.listed(keys, _NAMED)} before module {target} makes that anew, "
+            f"module {loser} deletes {names.listed(keys, NAMED)} before module {target} makes that anew, "
             "without its data: see 'Move objects from one module to another' in the upgrade guide"
         )
 
@@ -206,14 +206,6 @@ def removed(
     deletes = f"{total} object{'s' * (total != 1)}" + (f" ({', '.join(parts)})" if parts else "")
     yield f"the removal of {what} deletes {deletes}"
     yield from (f"{each} of {what} stays: {each.why}; '{each.command}' removes it" for each in kept)
-
-
-def removed_with(modules: Iterable[model.Module], removed_ones: Container[str]) -> Iterator[str]:
-    """Yield a sentence for each module whose removal follows from that of one that it requires."""
-    for module in modules:
-        causes = [name for name in requirements.required(module) if name in removed_ones]
-        if module.name in removed_ones and causes:
-            yield f"module {module.name} requires {names.listed(causes, _NAMED)}, and is removed with it"
 
 
 def _resource(key: manifest_diff.ManifestKey) -> manifests.ManifestResource:

@@ -153,7 +153,7 @@ class _Planner:
         for purge in purges:
             self._notes += await self._taken_over(purge, modules)
         self._notes += plan_report.lost_on_the_way(modules, self._namespace_of)
-        self._notes += plan_report.removed_with(self._modules.values(), decided.deletes)
+        self._notes += requirements.removed_with(self._modules.values(), decided.deletes, plan_report.NAMED)
         for each in modules:
             if each.release.step is plan_report.PlanStep.DELETE:
                 self._notes += await self._removed(each.name, f"module {each.name}")

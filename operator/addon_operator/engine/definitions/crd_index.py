@@ -27,6 +27,8 @@ class _Brought:
     module: model.Module
     digests: Mapping[str, str]
     """By the names of the definitions."""
+    is_mixed: bool = False
+    """Whether its charts may have something else beside them."""
 
 
 class CrdIndex:
@@ -52,29 +54,32 @@ class CrdIndex:
         Raises what reading them raises.
         """
         try:
-            digests, doubts = self._read_digests(module)
+            digests, doubts, is_mixed = self._read_digests(module)
         except Exception:
             self.forget([module.name])
             raise
         if digests != self.brought(module.name):
             self.forget([module.name])
-        brought = self._brought[module.name] = _Brought(module, digests)
+        brought = self._brought[module.name] = _Brought(module, digests, is_mixed)
         for name in digests:
             self._bringing.setdefault(name, {})[module.name] = brought
         return doubts
 
-    def _read_digests(self, module: model.Module) -> tuple[dict[str, str], list[str]]:
+    def _read_digests(self, module: model.Module) -> tuple[dict[str, str], list[str], bool]:
         digests: dict[str, str] = {}
         places: dict[str, str] = {}
         doubts: list[str] = []
+        is_mixed = False
         for place, text, is_own in self._sources.texts(module, self._chart(module)):
-            for name, where, digest in self._outlined(place, text, is_strict=is_own):
+            outline = crd_files.outline(text)
+            is_mixed |= outline is None and not is_own
+            for name, where, digest in self._outlined(place, text, outline, is_strict=is_own):
                 if name in digests and not is_own:
                     continue
                 if name in digests:
                     doubts.append(crd_files.defined_twice(name, where, places[name]))
                 digests[name], places[name] = digest, where
-        return digests, doubts
+        return digests, doubts, is_mixed
 
     def forget(self, modules: Collection[names.ModuleName]) -> None:
         """Forget what these modules bring."""
@@ -224,6 +229,10 @@ class CrdIndex:
                 _put(crds, crd_files.parse(read, place, is_strict=is_own), wanted, is_own=is_own)
         return crds
 
+    def is_mixed(self, name: names.ModuleName) -> bool:
+        """Say whether charts of the module may have something else than definitions in ``crds/``."""
+        return (brought := self._brought.get(name)) is not None and brought.is_mixed
+
     def beside(self, name: names.ModuleName) -> list[JsonObject]:
         """Return what charts of the module have in ``crds/`` beside definitions."""
         return [
@@ -237,9 +246,10 @@ class CrdIndex:
         if (brought := self._brought.get(name)) is not None:
             yield from self._sources.texts(brought.module, self._chart(brought.module))
 
-    def _outlined(self, place: str, text: str, *, is_strict: bool) -> Iterator[tuple[str, str, str]]:
+    def _outlined(
+        self, place: str, text: str, outline: Mapping[str, str] | None, *, is_strict: bool
+    ) -> Iterator[tuple[str, str, str]]:
         """Yield name, place and digest of each definition of a file."""
-        outline = crd_files.outline(text)
         if outline is not None:
             yield from ((name, place, self._digest(part)) for name, part in outline.items())
             return

@@ -29,9 +29,7 @@ _RECENT: Final = 5.0
 _REFUSED: Final = (400, 422)
 """What the API server answers to a definition that breaks its rules."""
 _CHART: Final = ("Chart.yaml", "requirements.yaml", "values.yaml")
-
-
-Create = Callable[[names.ModuleName, Sequence[JsonObject]], Awaitable[None]]
+Create: TypeAlias = Callable[[names.ModuleName, Sequence[JsonObject]], Awaitable[None]]
 """Creates objects for a module that has no deployed revision yet, where they are absent."""
 
 
@@ -213,6 +211,8 @@ class ModuleCrds:
 
     async def _create_beside(self, module: names.ModuleName) -> None:
         """Create what Helm would, at the first install, beside the definitions of a chart."""
+        if not self._index.is_mixed(module):
+            return
         if beside := await asyncio.to_thread(self._index.beside, module):
             await self._create(module, beside)
 

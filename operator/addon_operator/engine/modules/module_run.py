@@ -228,7 +228,7 @@ class ModuleRunner:
         module.reset()
         self.releases.windows.has_passed(name)
         if left := self.releases.leaving.get(name):
-            self.states.note_leaving(name, _leaving_text(left))
+            self.states.note_leaving(name, helm_errors.leaving_text(left))
             self.states.mark(name, state.ModuleStatus.DELETING, "")
             self._is_leaving.set()
         else:
@@ -372,7 +372,7 @@ class ModuleRunner:
         for module in self.states:
             name = module.module.name
             if module.leaving:
-                self.states.note_leaving(name, _leaving_text(leaving.get(name, "")))
+                self.states.note_leaving(name, helm_errors.leaving_text(leaving.get(name, "")))
                 if name not in leaving and module.status is state.ModuleStatus.DELETING:
                     self.states.mark(name, state.ModuleStatus.DISABLED, "")
 
@@ -468,10 +468,6 @@ class ReleasePurgeTask(tasks.Task):
     async def run(self) -> None:
         """Try it once; see :meth:`ModuleRunner.purge`."""
         await self._runner.purge(self.owner)
-
-
-def _leaving_text(objects: str) -> str:
-    return f"waits for finalizers: {objects}" if objects else ""
 
 
 def _check(task: tasks.Task, module: model.Module) -> None:

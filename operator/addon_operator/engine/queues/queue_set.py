@@ -48,8 +48,12 @@ class QueueSet:
     @property
     def all(self) -> tuple[task_queue.TaskQueue, ...]:
         """All queues that there are now, ``main`` first, the others by name."""
-        used = {**self._queues, **({REMOVALS: self.removals} if self.removals.tasks else {})}
-        return (self.main, *(used[name] for name in sorted(used) if name != self.main.name))
+        used = (each for each in self._each if each.tasks or each is not self.removals)
+        return tuple(sorted(used, key=lambda each: (each is not self.main, each.name)))
+
+    @property
+    def _each(self) -> tuple[task_queue.TaskQueue, ...]:
+        return (*self._queues.values(), self.removals)
 
     def __getitem__(self, name: str) -> task_queue.TaskQueue:
         """Return the queue of that name; make it if there is none."""
@@ -76,14 +80,13 @@ class QueueSet:
         """Work all queues until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            for queue in (*self._queues.values(), self.removals):
+            for queue in self._each:
                 self._start(queue)
 
     async def drain(self, grace: float) -> None:
         """Begin nothing more in any queue, and wait up to ``grace`` seconds for what runs."""
         self._is_closed = True
-        queues = (*self._queues.values(), self.removals)
-        await asyncio.gather(*(queue.drain(grace) for queue in queues))
+        await asyncio.gather(*(queue.drain(grace) for queue in self._each))
 
     def _pass_on(self, event: events.Event) -> None:
         self._tell(event)

@@ -86,7 +86,7 @@ def _top_lane(tasks: Iterable[Task]) -> int | None:
 
 
 def _is_below(task: Task, top: int | None) -> bool:
-    return None not in (top, task.lane) and task.attempts == 0 and task.lane < top  # type: ignore[operator]
+    return top is not None and task.lane is not None and task.attempts == 0 and task.lane < top
 
 
 def _may_join(running: Sequence[Task], task: Task, parallelism: int) -> bool:

@@ -41,9 +41,8 @@ class Adoptions:
         self._warn = warn
         self._clock = clock
 
-    def __contains__(self, adopted: tuple[names.ModuleName, manifests.Object]) -> bool:
-        """Say whether an object, of which the metadata is given, is one that a release adopted."""
-        module, live = adopted
+    def covers(self, module: names.ModuleName, live: manifests.Object) -> bool:
+        """Say whether the release adopted an object, of which the metadata is given."""
         uid = (live.get("metadata") or {}).get("uid")
         return any(each.uid == uid for each in self._of(module))
 

@@ -93,7 +93,7 @@ class Keeper:
             each for each, found in live.items() if found is not None and self._is_of_others(found, only_own)
         }
         adopted = frozenset(
-            each for each, found in live.items() if found and (self._module, found) in self._adoptions
+            each for each, found in live.items() if found and self._adoptions.covers(self._module, found)
         )
         others |= adopted
         reasons = {

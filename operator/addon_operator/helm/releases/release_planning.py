@@ -5,7 +5,7 @@ import collections
 import contextlib
 import dataclasses
 import pathlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Final
 
 from addon_operator.documents import manifest_diff, varying_parts
@@ -81,8 +81,6 @@ class ReleasePlanner:
         self.adoptions = adopting.Adoptions(records, live, helm.warn, clock)
         self.options = options
         self.clock = clock
-        self.kept: Callable[[names.ModuleName, Sequence[keeping.Kept]], None] = self._warn_of_kept
-        """Is told what stays of a release that is about to lose it."""
         self.leaving: dict[names.ModuleName, tuple[live_objects.Leaving, ...]] = {}
         """Objects of releases that were removed, which wait for finalizers."""
         self._told: dict[names.ModuleName, set[str]] = collections.defaultdict(set)
@@ -114,15 +112,12 @@ class ReleasePlanner:
         """Report what stays, once until :meth:`settled`: calls that fail are repeated."""
         told = self._told[module]
         if news := [each for each in kept if each.command not in told]:
-            self.kept(module, news)
+            self.helm.warn(module, keeping.told(news))
             told.update(each.command for each in news)
 
     def settled(self, module: names.ModuleName) -> None:
         """Note that the release has lost what it was to lose."""
         self._told.pop(module, None)
-
-    def _warn_of_kept(self, module: names.ModuleName, kept: Sequence[keeping.Kept]) -> None:
-        self.helm.warn(module, keeping.told(kept))
 
     async def look_at_leaving(self) -> None:
         """Look which of the objects are still there; raises what the client raises."""
@@ -142,7 +137,7 @@ class ReleasePlanner:
         for owner, leaving in self.leaving.items():
             for each in leaving:
                 if self._identities(owner, [each.resource]) & wanted:
-                    raise helm_errors.LeavingError(module, f"waits for finalizers: {each}")
+                    raise helm_errors.LeavingError(module, helm_errors.leaving_text(str(each)))
 
     def _identities(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]

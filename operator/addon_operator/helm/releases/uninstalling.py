@@ -128,7 +128,8 @@ class Uninstallation:
         resources = await asyncio.to_thread(manifests.resources, content.manifest)
         self._planner.note_leaving(module, await self._planner.live.leaving(module, resources))
         if leaving := self._planner.leaving.get(module):
-            raise helm_errors.LeavingError(module, f"waits for finalizers: {', '.join(map(str, leaving))}")
+            text = helm_errors.leaving_text(", ".join(map(str, leaving)))
+            raise helm_errors.LeavingError(module, text)
         live = await self._planner.live.metadata(module, list(filter(keeping.may_be_kept, resources)))
         kept = [each for each, found in live.items() if found and keeping.is_marked(found)]
         status = self._planner.calls.before_removal(record)

@@ -3,7 +3,6 @@
 The words are kustomize's. Helm's hooks are left as they are: Helm 3 keeps them from post-renderers.
 """
 
-import collections
 import copy
 import dataclasses
 import fnmatch
@@ -147,7 +146,7 @@ def changed(documents: Sequence[Any], changes: ManifestChanges, namespace: str) 
     made = [each for each in made if each is not None]
     if changes.once:
         for each in made:
-            collections.deque(repeated_variables.remove(each), maxlen=0)
+            repeated_variables.remove(each)
     return [_labelled(each, changes, room) for each in made]
 
 

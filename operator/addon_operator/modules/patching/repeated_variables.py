@@ -34,16 +34,17 @@ def once(manifest: str) -> tuple[str, tuple[str, ...]]:
                 (document,) = [each for each in yaml.load_all(part, Loader=yaml_loader.Loader) if each]
             except (yaml.YAMLError, ValueError):
                 continue  # Helm says what is wrong with it.
-            if found := [*remove(document)]:
+            if found := remove(document):
                 told += found
                 parts[number] = f"---\n{json.dumps(document)}\n"
     return "".join(parts), tuple(told)
 
 
-def remove(document: Any) -> Iterator[str]:  # noqa: ANN401 - YAML
-    """Remove from an object all but the last variable of each name; yields a sentence for each."""
+def remove(document: object) -> list[str]:
+    """Remove from an object all but the last variable of each name; gives a sentence for each."""
+    told: list[str] = []
     if not isinstance(document, dict) or document.get("apiVersion") not in _OF_KUBERNETES:
-        return
+        return told
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else ""
     for container in _containers(document):
@@ -54,13 +55,14 @@ def remove(document: Any) -> Iterator[str]:  # noqa: ANN401 - YAML
         container["env"] = [each for index, each in enumerate(env) if last[each.get("name")] == index]
         for variable, count in collections.Counter(each.get("name") for each in env).items():
             if count > 1:
-                yield (
+                told.append(
                     f"{document.get('kind')} {name}, container {container.get('name')}: env has {variable} "
                     f"{count} times, and the last one counts; remove the others from the chart"
                 )
+    return told
 
 
-def _containers(value: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - YAML
+def _containers(value: object) -> Iterator[dict[str, Any]]:
     if not isinstance(value, dict):
         return
     for key in ("spec", "template", "jobTemplate"):

@@ -8,7 +8,7 @@ import pytest
 from addon_operator.commands.plan import plan_report
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import keeping, manifests, model, module_config, plan
+from addon_operator.modules import keeping, manifests, model, plan
 from tests.support import rows
 
 WEB = ModuleName("web")
@@ -167,19 +167,6 @@ def test_what_a_removal_deletes_is_counted_and_what_stays_is_named() -> None:
         "PersistentVolumeClaim addons/data of module web stays: it holds data; "
         "'kubectl delete pvc data --namespace addons' removes it"
     )
-
-
-def test_a_module_that_goes_with_one_that_it_requires_is_named() -> None:
-    requires = module_config.Requirements(modules=(ModuleName("db"),))
-    config = module_config.ModuleConfig(requires=requires)
-    web, db = (
-        model.Module(WEB, 1, pathlib.Path("web"), config=config),
-        model.Module(ModuleName("db"), 1, pathlib.Path("db")),
-    )
-    assert list(plan_report.removed_with([db, web], {"db", "web"})) == [
-        "module web requires db, and is removed with it"
-    ]
-    assert list(plan_report.removed_with([db, web], {"web"})) == []
 
 
 def test_what_helm_keeps_stays_without_anybody_who_takes_it_over() -> None:

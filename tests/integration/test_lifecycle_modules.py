@@ -301,6 +301,8 @@ def test_what_a_hook_writes_after_its_module_was_removed_has_no_effect(site: ope
     site.config(webEnabled="false")
     operator.wait_until(lambda: site.revisions() == {}, "the module is removed")
     operator.wait_until(lambda: "CONVERGE_DONE" in operator.get("/status/converge").text, "and settled")
+    # A removal goes on beside the converge; enabled before its end, the module would be taken back.
+    operator.wait_until(lambda: "REMOVALS" not in operator.get("/status/converge").text, "to its end")
     site.config(webEnabled="true")
     wait_data(operator, site, "web", color="green", size="1")
     gate.touch()

@@ -75,7 +75,7 @@ def another_api_server(
     argv += [f"--secure-port={port}", f"{_OPTION}={config}"]
     table = daemons.ProcessTable()
     env = {"HOME": str(directory), "PATH": os.defpath}
-    process = daemons.start(argv, log=directory / "apiserver.log", env=env, table=table)
+    process = daemons.start(argv, where.root, log=directory / "apiserver.log", env=env, table=table)
     try:
         url = f"https://127.0.0.1:{port}"
         asked = api.ApiClient(where, url)

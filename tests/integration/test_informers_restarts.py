@@ -7,7 +7,6 @@ import dataclasses
 import os
 import pathlib
 import secrets
-import ssl
 from collections.abc import AsyncIterator, Iterator
 
 import aiohttp
@@ -25,7 +24,6 @@ from addon_operator.devcluster import (
     state,
 )
 from addon_operator.devcluster.binaries import binaries, components
-from addon_operator.devcluster.controlplane import certificates, controlplane
 from addon_operator.kube import paths
 from addon_operator.kube.informers import informers, object_selections, projections, reflector
 from addon_operator.process import daemons
@@ -53,16 +51,13 @@ class Plane:
 
     async def compact(self) -> None:
         """Let etcd forget every state but the newest."""
-        context = ssl.create_default_context(cafile=self.where.certificate(certificates.CA))
-        name = certificates.ETCD_CLIENT
-        context.load_cert_chain(self.where.certificate(name), self.where.key(name))
-        url = f"https://{controlplane.LOOPBACK}:{self._state().ports.etcd}/v3/kv"
-        async with aiohttp.ClientSession() as session:
+        connector = aiohttp.UnixConnector(str(self.where.root / layout.ETCD_SOCKET))
+        async with aiohttp.ClientSession("http://etcd", connector=connector) as session:
             key = base64.b64encode(b"/").decode()
-            async with session.post(f"{url}/range", json={"key": key}, ssl=context) as answer:
+            async with session.post("/v3/kv/range", json={"key": key}) as answer:
                 revision = (await answer.json())["header"]["revision"]
             compaction = {"revision": revision, "physical": True}
-            async with session.post(f"{url}/compaction", json=compaction, ssl=context) as answer:
+            async with session.post("/v3/kv/compaction", json=compaction) as answer:
                 assert answer.status == 200, await answer.text()
 
     def _state(self) -> state.ClusterState:

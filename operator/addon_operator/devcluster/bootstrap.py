@@ -1,6 +1,5 @@
 """Starts the programs of one cluster and waits until each is seen to work."""
 
-import dataclasses
 import json
 import os
 import socket
@@ -47,7 +46,7 @@ class Starter:
         self._clock = clock
         self._sleep = sleep
         self._processes = daemons.ProcessTable()
-        self._client = api.ApiClient(where, begun.ports.url, _PROBE_TIMEOUT)
+        self._client = api.ApiClient(where, begun.url, _PROBE_TIMEOUT)
         self.state = begun
         """What has been started so far."""
 
@@ -58,7 +57,7 @@ class Starter:
         """
         env = {"HOME": str(self._where.root), "PATH": os.defpath, MARK: str(self._where.root), **_COLLECTION}
         log = self._where.log(name)
-        process = daemons.start(argv, log=log, env=env, table=self._processes)
+        process = daemons.start(argv, self._where.root, log=log, env=env, table=self._processes)
         self.state = self.state.with_component(name, state.StartedProgram(process, argv))
         state.save(self._where.state, self.state)
 
@@ -116,7 +115,7 @@ class Starter:
         log = self._where.log(name)
         tail = daemons.log_tail(log, lines=40)
         if any(_PORT_TAKEN in line for line in tail):
-            return errors.PortTakenError(name, f"{name} ended: one of its ports is taken")
+            return errors.PortTakenError(name, f"{name} ended: its port is taken")
         return errors.ComponentError(name, f"{name} ended: {log_message(tail)}; its log is {log}")
 
     def _too_slow(self, name: str, missing: str) -> errors.ComponentError:
@@ -125,11 +124,6 @@ class Starter:
         return errors.ComponentError(
             name, f"{name} was not ready within {START_TIMEOUT:g} s ({shown}); its log is {log}"
         )
-
-
-def free_ports() -> controlplane.Ports:
-    """Return ports that nobody listens on at the moment."""
-    return controlplane.Ports(*unused_ports(len(dataclasses.fields(controlplane.Ports))))
 
 
 def unused_ports(count: int) -> list[int]:

@@ -189,7 +189,7 @@ class ClusterManager:
         if missing:
             found = source.ensure(_wanted(known.version))
             for name in missing:
-                starter.start(name, controlplane.command(name, where, known.ports, found))
+                starter.start(name, controlplane.command(name, where, known.port, found))
             _link(where, found)
         if controlplane.NODES[0] in starter.state.components:
             starter.wait_for_node()
@@ -200,8 +200,8 @@ class ClusterManager:
         self._clear(where)
         try:
             found = source.ensure(_wanted(request.version))
-            made = self._create_on_free_ports(where, request, found)
-            api_schemas.save(source.cache, made.version, api.ApiClient(where, made.ports.url))
+            made = self._create_on_a_free_port(where, request, found)
+            api_schemas.save(source.cache, made.version, api.ApiClient(where, made.url))
             return made
         except errors.ComponentError:
             # The logs stay for whoever wants to know why.
@@ -212,7 +212,7 @@ class ClusterManager:
             where.root.rmdir()
             raise
 
-    def _create_on_free_ports(
+    def _create_on_a_free_port(
         self, where: layout.Layout, request: ClusterRequest, found: Mapping[str, pathlib.Path]
     ) -> state.ClusterState:
         for _ in range(_PORT_ATTEMPTS - 1):
@@ -226,15 +226,15 @@ class ClusterManager:
         self, where: layout.Layout, request: ClusterRequest, found: Mapping[str, pathlib.Path]
     ) -> state.ClusterState:
         self._reporter.say(f"Starting the cluster {request.name}")
-        ports = bootstrap.free_ports()
-        _write_files(where, ports, found, self._clock.time())
+        [port] = bootstrap.unused_ports(1)
         version = request.version or components.DEFAULT_VERSION
-        begun = state.ClusterState(version, "starting", ports)
+        begun = state.ClusterState(version, "starting", port)
+        _write_files(where, begun.url, found, self._clock.time())
         starter = bootstrap.Starter(where, begun, self._clock, self._sleep)
 
         def start(names: Sequence[str]) -> None:
             for name in names:
-                starter.start(name, controlplane.command(name, where, ports, found))
+                starter.start(name, controlplane.command(name, where, port, found))
 
         start(controlplane.CORE)
         starter.wait_for_api_server()
@@ -249,7 +249,7 @@ class ClusterManager:
     ) -> handle.DevCluster:
         for export in map(pathlib.Path, exports):
             if kubeconfigs.may_replace(export, where.name):
-                document = kubeconfigs.document(where, found.ports.url, certificates.ADMIN_USER)
+                document = kubeconfigs.document(where, found.url, certificates.ADMIN_USER)
                 kubeconfigs.write(export, document)
         state.save(where.state, dataclasses.replace(found, exports=exports))
         return _cluster(where, found)
@@ -278,7 +278,7 @@ class ClusterManager:
             name: part.process.pid if self._is_alive(part) else None
             for name, part in found.components.items()
         }
-        url, kubeconfig = found.ports.url, str(where.kubeconfig)
+        url, kubeconfig = found.url, str(where.kubeconfig)
         return Status(where.name, condition, found.version, url, kubeconfig, pids)
 
     def _condition(self, where: layout.Layout, found: state.ClusterState | None) -> Condition:
@@ -323,9 +323,7 @@ def _check_version(request: ClusterRequest, found: state.ClusterState) -> None:
         )
 
 
-def _write_files(
-    where: layout.Layout, ports: controlplane.Ports, found: Mapping[str, pathlib.Path], now: float
-) -> None:
+def _write_files(where: layout.Layout, url: str, found: Mapping[str, pathlib.Path], now: float) -> None:
     where.make()
     where.stages.touch(mode=0o600)
     where.stages.write_text(simulation.stages(), encoding="utf-8")
@@ -333,8 +331,8 @@ def _write_files(
     certificates.write_all(where.pki, users, dt.datetime.fromtimestamp(now, tz=dt.UTC))
     for name, user in controlplane.USERS.items():
         path = controlplane.kubeconfig_of(name, where)
-        kubeconfigs.write(path, kubeconfigs.document(where, ports.url, user))
-    kubeconfigs.write(where.kubeconfig, kubeconfigs.document(where, ports.url, certificates.ADMIN_USER))
+        kubeconfigs.write(path, kubeconfigs.document(where, url, user))
+    kubeconfigs.write(where.kubeconfig, kubeconfigs.document(where, url, certificates.ADMIN_USER))
     _link(where, found)
 
 
@@ -347,7 +345,7 @@ def _link(where: layout.Layout, found: Mapping[str, pathlib.Path]) -> None:
 
 
 def _cluster(where: layout.Layout, found: state.ClusterState) -> handle.DevCluster:
-    return handle.DevCluster(where.name, found.version, found.ports.url, where.kubeconfig, where.bin)
+    return handle.DevCluster(where.name, found.version, found.url, where.kubeconfig, where.bin)
 
 
 def _option(name: layout.ClusterName) -> str:

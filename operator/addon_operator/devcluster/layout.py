@@ -9,6 +9,8 @@ from addon_operator.kernel import names
 ClusterName = NewType("ClusterName", str)
 """Name of a cluster: lower-case letters, digits and dashes."""
 
+ETCD_SOCKET: Final = "etcd.sock"
+"""Where etcd listens, in the cluster's directory."""
 DEFAULT_NAME: Final = ClusterName("default")
 
 

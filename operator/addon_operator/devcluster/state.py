@@ -28,12 +28,18 @@ class ClusterState:
     """Of Kubernetes, as in ``v1.37.1``."""
     phase: Literal["starting", "ready"]
     """``starting`` until everything was seen to work; if it stays so, ``up`` was interrupted."""
-    ports: controlplane.Ports
+    port: int
+    """Of the API server, on loopback."""
     components: Mapping[str, StartedProgram] = dataclasses.field(default_factory=dict)
     exports: tuple[str, ...] = ()
     """Kubeconfigs outside the cluster's directory."""
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     """Raised when an older version would misread what is written."""
+
+    @property
+    def url(self) -> str:
+        """Where the API server answers."""
+        return f"https://{controlplane.LOOPBACK}:{self.port}"
 
     def with_component(self, name: str, component: StartedProgram) -> "ClusterState":
         """Return the same with that program started."""

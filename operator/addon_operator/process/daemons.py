@@ -10,6 +10,7 @@ import errno
 import os
 import pathlib
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
@@ -126,16 +127,22 @@ class ProcessTable:
 
 
 def start(
-    argv: Sequence[str], *, log: pathlib.Path, env: Mapping[str, str], table: ProcessTable
+    argv: Sequence[str],
+    cwd: pathlib.Path | None = None,
+    *,
+    log: pathlib.Path,
+    env: Mapping[str, str],
+    table: ProcessTable,
 ) -> ProcessIdentity:
     """Start a program in a session of its own, with both outputs appended to ``log`` (mode 0600).
 
-    It lives on when this process ends. ``env`` is its whole environment.
+    It lives on when this process ends. ``cwd`` is its working directory, by default ours; ``env`` is its
+    whole environment.
 
     Raises :class:`DaemonError` when it cannot be started.
     """
     try:
-        pid = _spawn(argv, log, env)
+        pid = _spawn(argv, cwd, log, env)
     except OSError as error:
         raise DaemonError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
     process = table.identify_child(pid)
@@ -144,22 +151,22 @@ def start(
     return process
 
 
-def _spawn(argv: Sequence[str], log: pathlib.Path, env: Mapping[str, str]) -> int:
+def _spawn(argv: Sequence[str], cwd: pathlib.Path | None, log: pathlib.Path, env: Mapping[str, str]) -> int:
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        return os.posix_spawn(
-            argv[0],
-            list(argv),
-            dict(env),
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, output, 1),
-                (os.POSIX_SPAWN_DUP2, output, 2),
-            ],
-            setsid=True,
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
     finally:
         os.close(output)
+    process.returncode = 0  # it outlives us: nothing is to warn of that
+    return process.pid
 
 
 def _has_ended(fields: Sequence[str]) -> bool:

@@ -14,7 +14,6 @@ import pytest
 
 from addon_operator.cli import main
 from addon_operator.devcluster import layout, locations, state
-from addon_operator.devcluster.controlplane import controlplane
 from addon_operator.process import commands, daemons
 from tests.unit.devcluster import fakes
 
@@ -47,8 +46,7 @@ class Terminal:
         own = daemons.ProcessTable().identify(os.getpid())
         assert own is not None
         parts = {"etcd": state.StartedProgram(own, ("etcd",))}
-        ports = controlplane.Ports(6443, 2379, 2380)
-        state.save(where.state, state.ClusterState("v1.36.3", "ready", ports, parts))
+        state.save(where.state, state.ClusterState("v1.36.3", "ready", 6443, parts))
         return where
 
 

@@ -11,8 +11,7 @@ from tests.support import rows
 
 
 def test_ports_differ_and_are_free() -> None:
-    ports = bootstrap.free_ports()
-    numbers = [ports.api, ports.etcd, ports.etcd_peer]
+    numbers = bootstrap.unused_ports(3)
     assert len(set(numbers)) == 3
     for number in numbers:
         with socket.create_server(("127.0.0.1", number)):

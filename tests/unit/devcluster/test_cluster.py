@@ -20,13 +20,11 @@ from addon_operator.devcluster import (
     state,
 )
 from addon_operator.devcluster.binaries import binaries, components
-from addon_operator.devcluster.controlplane import controlplane
 from addon_operator.process import daemons
 
 from . import fakes
 
 ONE = layout.ClusterName("one")
-PORTS = controlplane.Ports(1, 2, 3)
 SLEEPS = "exec sleep 60"
 
 
@@ -92,7 +90,7 @@ class Bench:
 
     def write(self, phase: Literal["starting", "ready"] = "ready", **parts: state.StartedProgram) -> None:
         self.root.joinpath(ONE).mkdir(parents=True, exist_ok=True)
-        state.save(self.where().state, state.ClusterState("v1.36.3", phase, PORTS, parts))
+        state.save(self.where().state, state.ClusterState("v1.36.3", phase, 1, parts))
 
 
 @pytest.fixture
@@ -129,7 +127,8 @@ def test_an_api_server_that_never_answers_is_reported_with_its_log(bench: Bench)
 
 def test_a_taken_port_is_tried_again_with_others_a_few_times(bench: Bench) -> None:
     record = bench.root.parent / "ports"
-    bench.source.scripts["etcd"] = f'echo "$4" >> {record}; echo "bind: address already in use"; exit 1'
+    taken = "bind: address already in use"
+    bench.source.scripts["kube-apiserver"] = f'echo "$4" >> {record}; echo "{taken}"; exit 1'
     with pytest.raises(errors.PortTakenError):
         bench.up()
     tried = record.read_text().splitlines()

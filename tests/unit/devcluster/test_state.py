@@ -6,23 +6,21 @@ import pathlib
 import pytest
 
 from addon_operator.devcluster import state
-from addon_operator.devcluster.controlplane import controlplane
 from addon_operator.process import daemons
 
-PORTS = controlplane.Ports(1, 2, 3)
 COMPONENT = state.StartedProgram(daemons.ProcessIdentity(7, 4711, "boot"), ("/bin/etcd", "--name=x"))
 
 
 def test_a_state_is_read_as_it_was_written(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "state.json"
-    written = state.ClusterState("v1.36.3", "ready", PORTS, {"etcd": COMPONENT}, ("/home/me/kubeconfig",))
+    written = state.ClusterState("v1.36.3", "ready", 1, {"etcd": COMPONENT}, ("/home/me/kubeconfig",))
     state.save(path, written)
     assert state.load(path) == written
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_component_is_added() -> None:
-    begun = state.ClusterState("v1.36.3", "starting", PORTS)
+    begun = state.ClusterState("v1.36.3", "starting", 1)
     assert begun.with_component("etcd", COMPONENT).components == {"etcd": COMPONENT}
     assert begun.components == {}
 
@@ -34,15 +32,15 @@ def test_a_missing_state_is_none(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param({"format": 2}, id="from a later version"),
-        pytest.param({"ports": {"api": 1}}, id="without a port"),
+        pytest.param({"format": 3}, id="from a later version"),
+        pytest.param({"port": None}, id="without a port"),
         pytest.param({"components": {"etcd": {"process": {"pid": 1}}}}, id="without a start time"),
         pytest.param({"components": []}, id="odd"),
     ],
 )
 def test_a_state_that_is_not_understood_is_none(tmp_path: pathlib.Path, change: dict[str, object]) -> None:
     path = tmp_path / "state.json"
-    state.save(path, state.ClusterState("v1.36.3", "ready", PORTS))
+    state.save(path, state.ClusterState("v1.36.3", "ready", 1))
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     assert state.load(path) is None
 

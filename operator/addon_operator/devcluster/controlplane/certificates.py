@@ -25,8 +25,6 @@ SERVER_ADDRESSES: Final = ("127.0.0.1", "::1", SERVICE_IP)
 
 CA: Final = "ca"
 API_SERVER: Final = "apiserver"
-ETCD: Final = "etcd"
-ETCD_CLIENT: Final = "apiserver-etcd-client"
 SERVICE_ACCOUNT: Final = "service-account"
 ADMIN: Final = "admin"
 
@@ -61,11 +59,9 @@ class Authority:
         )
         self._write(CA, self._signed)
 
-    def server(self, file: str, *, also_client: bool = False) -> None:
-        """Write a certificate for servers on loopback."""
+    def server(self, file: str) -> None:
+        """Write a certificate for a server on loopback."""
         usages = [oid.ExtendedKeyUsageOID.SERVER_AUTH]
-        if also_client:
-            usages.append(oid.ExtendedKeyUsageOID.CLIENT_AUTH)
         self._issue(file, x509.Holder(x509.name_of(file), usages, (*SERVER_NAMES, *SERVER_ADDRESSES)))
 
     def client(self, file: str, user: User) -> None:
@@ -94,8 +90,6 @@ def write_all(directory: pathlib.Path, users: Sequence[User], now: dt.datetime) 
     """Write everything that a control plane needs into ``directory``; each file has mode 0600."""
     authority = Authority(directory, now)
     authority.server(API_SERVER)
-    authority.server(ETCD, also_client=True)
-    authority.client(ETCD_CLIENT, User(ETCD_CLIENT))
     authority.key_pair(SERVICE_ACCOUNT)
     for user in users:
         authority.client(file_of(user), user)

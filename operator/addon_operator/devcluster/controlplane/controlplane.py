@@ -1,6 +1,5 @@
 """The command line of each component: what makes the programs one cluster on loopback."""
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping
 from typing import Final
@@ -26,22 +25,13 @@ USERS: Final[Mapping[str, certificates.User]] = {
 }
 """As whom each component talks to the API server."""
 
+# Whoever reaches etcd is above RBAC. Its sockets are in the cluster's directory, which only the owner may
+# enter, and in which the programs start: relative names fit, however long its path is.
+_ETCD_URL: Final = f"unix://{layout.ETCD_SOCKET}"
+_PEER_URL: Final = "unix://etcd-peer.sock"
+
 # These programs hold themselves back by default; on a machine of one's own that only costs time.
 _QPS: Final = ("--kube-api-qps=500", "--kube-api-burst=1000")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Ports:
-    """Ports on loopback."""
-
-    api: int
-    etcd: int
-    etcd_peer: int
-
-    @property
-    def url(self) -> str:
-        """Where the API server answers."""
-        return f"https://{LOOPBACK}:{self.api}"
 
 
 def component_names(*, nodes: bool) -> tuple[str, ...]:
@@ -50,9 +40,12 @@ def component_names(*, nodes: bool) -> tuple[str, ...]:
 
 
 def command(
-    name: str, where: layout.Layout, ports: Ports, binaries: Mapping[str, pathlib.Path]
+    name: str, where: layout.Layout, port: int, binaries: Mapping[str, pathlib.Path]
 ) -> tuple[str, ...]:
-    """Return the program and arguments that start a component."""
+    """Return the program and arguments that start a component in the cluster's directory.
+
+    ``port`` is that of the API server.
+    """
     arguments = {
         components.ETCD: _etcd,
         components.KUBE_APISERVER: _api_server,
@@ -60,7 +53,7 @@ def command(
         components.KUBE_SCHEDULER: _scheduler,
         components.KWOK: _kwok,
     }[name]
-    return (str(binaries[name]), *arguments(where, ports))
+    return (str(binaries[name]), *arguments(where, port))
 
 
 def kubeconfig_of(name: str, where: layout.Layout) -> pathlib.Path:
@@ -68,44 +61,28 @@ def kubeconfig_of(name: str, where: layout.Layout) -> pathlib.Path:
     return where.kubeconfigs / name
 
 
-def _etcd(where: layout.Layout, ports: Ports) -> tuple[str, ...]:
-    client = f"https://{LOOPBACK}:{ports.etcd}"
-    peer = f"https://{LOOPBACK}:{ports.etcd_peer}"
-    ca, certificate = where.certificate(certificates.CA), where.certificate(certificates.ETCD)
-    key = where.key(certificates.ETCD)
+def _etcd(where: layout.Layout, _: int) -> tuple[str, ...]:
     return (
         "--name=devcluster",
         f"--data-dir={where.etcd}",
-        f"--listen-client-urls={client}",
-        f"--advertise-client-urls={client}",
-        f"--listen-peer-urls={peer}",
-        f"--initial-advertise-peer-urls={peer}",
-        f"--initial-cluster=devcluster={peer}",
-        f"--cert-file={certificate}",
-        f"--key-file={key}",
-        f"--trusted-ca-file={ca}",
-        # Whoever reaches etcd is above RBAC, and other users of the machine reach loopback.
-        "--client-cert-auth",
-        f"--peer-cert-file={certificate}",
-        f"--peer-key-file={key}",
-        f"--peer-trusted-ca-file={ca}",
-        "--peer-client-cert-auth",
+        f"--listen-client-urls={_ETCD_URL}",
+        f"--advertise-client-urls={_ETCD_URL}",
+        f"--listen-peer-urls={_PEER_URL}",
+        f"--initial-advertise-peer-urls={_PEER_URL}",
+        f"--initial-cluster=devcluster={_PEER_URL}",
         "--unsafe-no-fsync",
         "--quota-backend-bytes=8589934592",
         "--log-level=warn",
     )
 
 
-def _api_server(where: layout.Layout, ports: Ports) -> tuple[str, ...]:
+def _api_server(where: layout.Layout, port: int) -> tuple[str, ...]:
     service_account = certificates.SERVICE_ACCOUNT
     return (
-        f"--etcd-servers=https://{LOOPBACK}:{ports.etcd}",
-        f"--etcd-cafile={where.certificate(certificates.CA)}",
-        f"--etcd-certfile={where.certificate(certificates.ETCD_CLIENT)}",
-        f"--etcd-keyfile={where.key(certificates.ETCD_CLIENT)}",
+        f"--etcd-servers={_ETCD_URL}",
         f"--bind-address={LOOPBACK}",
         f"--advertise-address={LOOPBACK}",
-        f"--secure-port={ports.api}",
+        f"--secure-port={port}",
         f"--tls-cert-file={where.certificate(certificates.API_SERVER)}",
         f"--tls-private-key-file={where.key(certificates.API_SERVER)}",
         f"--client-ca-file={where.certificate(certificates.CA)}",
@@ -122,7 +99,7 @@ def _api_server(where: layout.Layout, ports: Ports) -> tuple[str, ...]:
     )
 
 
-def _controller_manager(where: layout.Layout, _: Ports) -> tuple[str, ...]:
+def _controller_manager(where: layout.Layout, _: int) -> tuple[str, ...]:
     return (
         f"--kubeconfig={kubeconfig_of(components.KUBE_CONTROLLER_MANAGER, where)}",
         f"--service-account-private-key-file={where.key(certificates.SERVICE_ACCOUNT)}",
@@ -135,12 +112,12 @@ def _controller_manager(where: layout.Layout, _: Ports) -> tuple[str, ...]:
     )
 
 
-def _scheduler(where: layout.Layout, _: Ports) -> tuple[str, ...]:
+def _scheduler(where: layout.Layout, _: int) -> tuple[str, ...]:
     kubeconfig = kubeconfig_of(components.KUBE_SCHEDULER, where)
     return (f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--secure-port=0", *_QPS)
 
 
-def _kwok(where: layout.Layout, _: Ports) -> tuple[str, ...]:
+def _kwok(where: layout.Layout, _: int) -> tuple[str, ...]:
     return (
         f"--config={where.stages}",
         f"--kubeconfig={kubeconfig_of(components.KWOK, where)}",

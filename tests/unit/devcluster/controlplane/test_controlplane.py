@@ -10,13 +10,12 @@ from addon_operator.devcluster.controlplane import controlplane
 from tests.support import rows
 
 WHERE = layout.Layout(pathlib.Path("/state/one"))
-PORTS = controlplane.Ports(api=1001, etcd=1002, etcd_peer=1003)
 NAMES = controlplane.component_names(nodes=True)
 BINARIES = {name: pathlib.Path("/cache", name) for name in NAMES}
 
 
 def arguments(name: str) -> dict[str, str]:
-    _, *rest = controlplane.command(name, WHERE, PORTS, BINARIES)
+    _, *rest = controlplane.command(name, WHERE, 1001, BINARIES)
     return {key: value for key, _, value in (argument.partition("=") for argument in rest)}
 
 
@@ -39,7 +38,7 @@ def test_a_scheduler_and_kwok_run_only_with_nodes() -> None:
 
 @rows.each("name", NAMES)
 def test_each_component_is_started_from_its_binary(name: str) -> None:
-    assert controlplane.command(name, WHERE, PORTS, BINARIES)[0] == f"/cache/{name}"
+    assert controlplane.command(name, WHERE, 1001, BINARIES)[0] == f"/cache/{name}"
 
 
 @rows.each("name", NAMES)
@@ -52,26 +51,25 @@ def test_nothing_of_a_cluster_is_outside_its_directory(name: str) -> None:
 @rows.each("name", NAMES)
 def test_nothing_listens_beyond_loopback(name: str) -> None:
     given = arguments(name)
-    urls = [value for key, value in given.items() if key.startswith("--listen-")]
-    assert all(url.startswith("https://127.0.0.1:") for url in urls)
     assert given.get("--bind-address", "127.0.0.1") == "127.0.0.1"
     if name in {components.KUBE_CONTROLLER_MANAGER, components.KUBE_SCHEDULER}:
         assert given["--secure-port"] == "0"
 
 
-def test_etcd_lets_in_only_clients_with_a_certificate() -> None:
+def test_etcd_listens_in_the_clusters_directory_only() -> None:
     given = arguments(components.ETCD)
-    assert {"--client-cert-auth", "--peer-client-cert-auth"} <= given.keys()
-    assert given["--listen-client-urls"] == "https://127.0.0.1:1002"
-    assert given["--listen-peer-urls"] == "https://127.0.0.1:1003"
+    urls = {key: value for key, value in given.items() if key.startswith("--listen-")}
+    assert urls == {
+        "--listen-client-urls": "unix://etcd.sock",
+        "--listen-peer-urls": "unix://etcd-peer.sock",
+    }
 
 
 def test_the_api_server_uses_its_etcd_and_rbac() -> None:
     given = arguments(components.KUBE_APISERVER)
-    assert given["--etcd-servers"] == "https://127.0.0.1:1002"
+    assert given["--etcd-servers"] == "unix://etcd.sock"
     assert given["--secure-port"] == "1001"
     assert given["--authorization-mode"] == "RBAC"
-    assert PORTS.url == "https://127.0.0.1:1001"
 
 
 @rows.each("name", sorted(controlplane.USERS))

@@ -28,10 +28,12 @@ class ReleaseLocations:
         self.own_namespace = namespace
         self._places: dict[str, ReleaseLocation] = {}
         self._keys: dict[ReleaseLocation, str] = {}
+        self._turns: dict[str, int] = {}
 
     def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
-        """Say which modules there are; gives those whose release was elsewhere until now."""
+        """Say which modules there are, in run order; gives those whose release was elsewhere until now."""
         modules, before = tuple(modules), self._places
+        self._turns = {module.name: turn for turn, module in enumerate(modules)}
         self._places = {
             module.name: ReleaseLocation(module.config.namespace or self.own_namespace, module.release)
             for module in modules
@@ -46,6 +48,10 @@ class ReleaseLocations:
     def modules(self) -> Collection[str]:
         """The names of all modules."""
         return self._places.keys()
+
+    def turn(self, key: str) -> tuple[int, str]:
+        """Return what sorts releases as their modules run; those without a module come first."""
+        return self._turns.get(key, -1), key
 
     @property
     def of_modules(self) -> frozenset[str]:

@@ -4,23 +4,32 @@ import dataclasses
 import enum
 import pathlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from addon_operator.documents import manifest_diff
-from addon_operator.helm import command, messages
+from addon_operator.helm import command, messages, places
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import manifests, release
 from addon_operator.modules.patching import manifest_changes
 
-GiveUp: TypeAlias = Callable[
-    [Sequence[manifests.ManifestResource]], Awaitable[Collection[manifests.ManifestResource]]
-]
-"""Says which objects that an upgrade would delete are left to other releases, which have them, too."""
 
+class Others:
+    """The releases beside one, as far as it shares objects with them; here there are none."""
 
-async def give_up_nothing(_: Sequence[manifests.ManifestResource]) -> tuple[manifests.ManifestResource, ...]:
-    """Leave nothing to others: there are no other releases."""
-    return ()
+    async def give_up(
+        self, dropped: Sequence[manifests.ManifestResource]
+    ) -> Collection[manifests.ManifestResource]:
+        """Return what others have, too, of what the release drops; from now on it does not have it any more.
+
+        Raises what the client raises.
+        """
+        del dropped
+        return ()
+
+    def is_known(self, place: places.ReleaseLocation) -> bool:
+        """Say whether :meth:`give_up` knows what the release of that place has."""
+        del place
+        return False
 
 
 class ReleaseAction(enum.StrEnum):
@@ -89,7 +98,7 @@ class ReleaseRequest:
     """Hides sensitive values in messages of Helm."""
     before_change: Callable[[], Awaitable[None]] = nothing
     """Called before anything is rendered for a release that is there: charts may look at its objects."""
-    give_up: GiveUp = give_up_nothing
+    others: Others = dataclasses.field(default_factory=Others)
     has_own_values: bool = True
     """Whether its ``values.yaml`` is a source of :attr:`values`, and must not lie below them once more."""
     create_namespace: bool = False

@@ -24,7 +24,7 @@ from addon_operator.helm.releases import (
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
-from addon_operator.modules import model
+from addon_operator.modules import manifests, model
 from addon_operator.process.children import children
 from tests.support import kinds
 
@@ -51,6 +51,27 @@ def storage_text(
     content = {key: value for key, value in content.items() if value}
     inner = base64.b64encode(gzip.compress(json.dumps(content).encode()))
     return base64.b64encode(inner).decode()
+
+
+class Others(release_types.Others):
+    """Other releases: they have the objects of these names."""
+
+    def __init__(self, *names: str, known: Sequence[str] = ()) -> None:
+        """``known``: names of releases of which it is known what they have."""
+        self._names = names
+        self._known = known
+        self.asked: list[str] = []
+
+    @override
+    async def give_up(
+        self, dropped: Sequence[manifests.ManifestResource]
+    ) -> list[manifests.ManifestResource]:
+        self.asked += [each.name for each in dropped]
+        return [each for each in dropped if each.name in self._names]
+
+    @override
+    def is_known(self, place: places.ReleaseLocation) -> bool:
+        return place.name in self._known
 
 
 class FakeApi(client.KubeClient):

@@ -106,6 +106,19 @@ def _no_watch(_what: str, _reason: str) -> None:
     """Ignore it: nothing is watched."""
 
 
+class _Others(release_types.Others):
+    """The releases as they would be."""
+
+    def __init__(self, owners: Mapping[manifests.ManifestResource, set[str]], release: str) -> None:
+        self._owners = owners
+        self._release = release
+
+    async def give_up(
+        self, dropped: Sequence[manifests.ManifestResource]
+    ) -> tuple[manifests.ManifestResource, ...]:
+        return tuple(each for each in dropped if self._owners.get(each, set()) - {self._release})
+
+
 class _Planner:
     def __init__(self, sources: plan_sources.PlanSources) -> None:
         parts, loaded, notes = sources.parts, sources.loaded, sources.notes
@@ -188,15 +201,10 @@ class _Planner:
         if self._given_sources.hidden is not None or release not in self._releases:
             return ()
         module = self._modules.get(release)
-
-        async def give_up(
-            dropped: Sequence[manifests.ManifestResource],
-        ) -> tuple[manifests.ManifestResource, ...]:
-            return tuple(each for each in dropped if self._owners.get(each, set()) - {str(release)})
-
+        others = _Others(self._owners, release)
         directory = module.chart_directory if module is not None and module.has_chart else None
         try:
-            going, kept = await self._manager.preview_removal(release, give_up, directory)
+            going, kept = await self._manager.preview_removal(release, others, directory)
         except errors.AddonOperatorError as error:
             return (f"what the removal of {what} deletes is not known: {error}",)
         return tuple(plan_report.removed(what, going, kept))

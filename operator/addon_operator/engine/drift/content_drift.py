@@ -16,14 +16,15 @@ from addon_operator.engine.drift import (
     content_differences,
     drift,
     live_contents,
+    restoring,
     watched_resources,
 )
-from addon_operator.helm import release_types
+from addon_operator.helm import places, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
-from addon_operator.modules import manifests
+from addon_operator.modules import keeping, manifests
 from addon_operator.modules.drift import corrections, drift_config, drift_report, field_drift, others_fields
 
 GATHER: Final = 0.2
@@ -63,6 +64,8 @@ class _Followed:
     """What the API server or an admission webhook writes otherwise each time."""
     refused: dict[watched_resources.Watched, _Refused] = dataclasses.field(default_factory=dict)
     """What the API server did not let be put back."""
+    shared: set[watched_resources.Watched] = dataclasses.field(default_factory=set)
+    """What another module had, too: it may have to be taken over."""
 
 
 class ContentDrift(watched_resources.ResourceListener):
@@ -130,9 +133,12 @@ class ContentDrift(watched_resources.ResourceListener):
 
     def touched(self, resource: watched_resources.Watched) -> None:
         """See :class:`.ResourceListener`."""
-        for module in self._resources.modules_of(resource):
+        modules = self._resources.modules_of(resource)
+        for module in modules:
             if (followed := self._modules.get(module)) is not None:
                 followed.pending.add(resource)
+                if len(modules) > 1:
+                    followed.shared.add(resource)
                 self._look_in(module, GATHER)
 
     def found(self, module: names.ModuleName) -> drift_report.Found:
@@ -166,11 +172,12 @@ class ContentDrift(watched_resources.ResourceListener):
         if followed is None:
             return False
         if self._config_of(module).mode is drift_config.DriftMode.IGNORE:
-            followed.pending.clear()
+            followed.pending &= followed.shared
             followed.found.clear()
             followed.deployed = None
             self._show(module, followed)
-            return False
+            if not followed.pending:
+                return False
         if self._absences.is_at_work(module):
             self._look_in(module, RETRY)
             return False
@@ -216,7 +223,13 @@ class ContentDrift(watched_resources.ResourceListener):
         if deployed is None or deployed.is_busy or self._absences.is_at_work(module):
             self._put_back({module: resources})
             return
+        own = {each for each in resources if self._resources.owner(each) == module}
+        for watched in resources - own:
+            followed.found.pop(watched, None)
+        resources = await self._without_taken(module, own, contents, deployed)
         config, namespace = self._config_of(module), self._resources.namespace_of(module)
+        if config.mode is drift_config.DriftMode.IGNORE:
+            return
         expected, found = await asyncio.to_thread(
             content_differences.find, config, deployed, namespace, resources, contents
         )
@@ -237,6 +250,44 @@ class ContentDrift(watched_resources.ResourceListener):
                 followed.refused.pop(watched, None)
                 self._given_up.discard(watched)
         self._show(module, followed)
+
+    async def _without_taken(
+        self,
+        module: names.ModuleName,
+        resources: set[watched_resources.Watched],
+        contents: live_contents.Contents,
+        deployed: release_types.Deployed,
+    ) -> set[watched_resources.Watched]:
+        """Take over what another release had last, and belongs to this one; gives the others."""
+        taken: list[watched_resources.Watched] = []
+        for watched in resources & contents.keys():
+            name, namespace = keeping.owner(contents[watched])
+            place = places.ReleaseLocation(str(namespace), str(name))
+            if name and place != self._manager.places.of(module) and await self._manager.gives_way(place):
+                taken.append(watched)
+        namespace = self._resources.namespace_of(module)
+        for watched, body in await asyncio.to_thread(restoring.find, deployed.manifest, taken, namespace):
+            if self._is_at_work(contents[watched]):
+                self._put_back({module: {watched}})
+                continue
+            try:
+                await self._contents.take_over(watched, contents[watched], self._owned(module, body))
+            except api_errors.Unreachable:
+                raise
+            except api_errors.KubernetesError as error:
+                title = self._resources.title(module, watched)
+                self._tell(events.Warned(f"module {module}: {title} cannot be taken over: {error}"))
+            else:
+                title = self._resources.title(module, watched)
+                self._tell(events.Noted(f"{title} is the module's now, as its release has it", module))
+        return resources.difference(taken)
+
+    def _is_at_work(self, live: manifests.Object) -> bool:
+        """Say whether the release that an object says it is of may be about to have it."""
+        name, namespace = keeping.owner(live)
+        key = self._manager.places.key(places.ReleaseLocation(str(namespace), str(name)))
+        module = names.ModuleName(key)
+        return self._absences.is_at_work(module) and not self._manager.is_going(module)
 
     async def _judged(
         self,

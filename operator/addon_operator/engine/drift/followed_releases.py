@@ -7,7 +7,7 @@ from typing import Final
 from addon_operator.aio import waiting
 from addon_operator.engine import events
 from addon_operator.engine.drift import content_drift, drift, watched_resources
-from addon_operator.helm import helm_errors, release_types
+from addon_operator.helm import helm_errors, places, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
@@ -83,6 +83,15 @@ class FollowedReleases:
             return
         unknown = await self._resources.settle(module, SETTLE)
         await self._drift.restore(module, unknown)
+
+    def others_of(self, module: names.ModuleName) -> release_types.Others:
+        """Return the releases beside that of the module."""
+        return _Others(self, module)
+
+    def is_known(self, place: places.ReleaseLocation) -> bool:
+        """Say whether it is known what the release of a module has; one that goes has nothing any more."""
+        key = self._manager.places.key(place)
+        return self._manager.places.is_of_module(key) and key not in self._pending()
 
     async def give_up(
         self, module: names.ModuleName, dropped: Sequence[manifests.ManifestResource]
@@ -162,6 +171,22 @@ class FollowedReleases:
     async def _sleep(self) -> None:
         soonest = min((self._not_before.get(name, 0.0) for name in self._pending()), default=None)
         await waiting.wait_until(self._wake, soonest, self._clock)
+
+
+class _Others(release_types.Others):
+    """See :class:`.Others`: what is followed of the others says what they have."""
+
+    def __init__(self, followed: FollowedReleases, module: names.ModuleName) -> None:
+        self._followed = followed
+        self._module = module
+
+    async def give_up(
+        self, dropped: Sequence[manifests.ManifestResource]
+    ) -> tuple[manifests.ManifestResource, ...]:
+        return await self._followed.give_up(self._module, dropped)
+
+    def is_known(self, place: places.ReleaseLocation) -> bool:
+        return self._followed.is_known(place)
 
 
 async def _resources(deployed: release_types.Deployed | None) -> tuple[manifests.ManifestResource, ...]:

@@ -124,9 +124,9 @@ class WatchedResources(kind_watch.KindWatchListener):
         self._replace(module, None)
 
     def missing_of(self, module: names.ModuleName) -> Iterator[Watched]:
-        """Return the module's resources that are known not to be there, and should be."""
+        """Return what belongs to the module, is known not to be there, and should be."""
         followed = self._followed.get(module, _ModuleResources())
-        return filter(self.is_missing, followed.watched)
+        return (each for each in followed.watched if self.is_missing(each) and self.owner(each) == module)
 
     def watched_of(self, module: names.ModuleName) -> tuple[Watched, ...] | None:
         """Return the module's resources that are followed; ``None`` if none of it is."""
@@ -152,6 +152,10 @@ class WatchedResources(kind_watch.KindWatchListener):
         """Return the modules that have a resource."""
         watch = self._open.get(self.scope_of(watched))
         return frozenset() if watch is None else watch.wanting(watched.key)
+
+    def owner(self, watched: Watched) -> names.ModuleName | None:
+        """Return the module that an object belongs to: of those that have it the last in run order."""
+        return max(self.modules_of(watched), key=self._places.turn, default=None)
 
     async def settle(self, module: names.ModuleName, patience: float) -> tuple[Watched, ...]:
         """Wait so many seconds for the first lists; gives the module's resources that are still unknown."""
@@ -255,6 +259,17 @@ class WatchedResources(kind_watch.KindWatchListener):
         self._tell_shared(module, staying)
         for listener in self._listeners:
             listener.followed(module)
+        self._tell_others(module, staying.symmetric_difference(before.watched))
+
+    def _tell_others(self, module: names.ModuleName, passed: Iterable[Watched]) -> None:
+        """Have others look at objects that may belong to them now, or did until now."""
+        for each in passed:
+            if others := self.modules_of(each) - {module}:
+                for listener in self._listeners:
+                    if self.is_missing(each):
+                        listener.missing(others)
+                    else:
+                        listener.touched(each)
 
     def of_others(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]

@@ -234,7 +234,7 @@ class ModuleReleases:
         return dataclasses.replace(
             request,
             before_change=functools.partial(self._restore_before_change, request.module),
-            give_up=functools.partial(self._followed.give_up, request.module),
+            others=self._followed.others_of(request.module),
         )
 
     async def _rolled_back(
@@ -327,10 +327,8 @@ class ModuleReleases:
         if self._is_ignored(release):
             return
         async with self._drift.helm_at_work(name):
-            give_up = functools.partial(self._followed.give_up, name)
-            removing = self._manager.remove(
-                name, keep_record=keep_record, give_up=give_up, directory=directory
-            )
+            others = self._followed.others_of(name)
+            removing = self._manager.remove(name, keep_record=keep_record, others=others, directory=directory)
             if await self._interruptible(name, removing):
                 self._tell(events.Noted("release uninstalled", release))
         self._known.pop(release, None)

@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from addon_operator.helm import command, release_types
+from addon_operator.helm import command, places, release_types
 from addon_operator.helm.releases import adopting, live_objects, record_format, rendering
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
@@ -56,16 +56,16 @@ class Keeper:
         renderer: rendering.ChartRenderer,
         live: live_objects.LiveObjects,
         module: names.ModuleName,
-        give_up: release_types.GiveUp,
+        others: release_types.Others,
         adoptions: adopting.Adoptions,
         directory: pathlib.Path | None = None,
     ) -> None:
-        """``give_up`` says what others have; ``directory`` is that of the module's chart, if there is one."""
+        """``directory``: that of the module's chart, if there is one."""
         self._helm = helm
         self._renderer = renderer
         self._live = live
         self._module = module
-        self._give_up = give_up
+        self._others = others
         self._adoptions = adoptions
         self._directory = directory
         self._place = helm.places.of(module)
@@ -84,7 +84,7 @@ class Keeper:
         going = tuple(dict.fromkeys(each for source in sources for each in source.going))
         if not going:
             return Staying()
-        others = set(await self._give_up(going))
+        others = set(await self._others.give_up(going))
         bodies: dict[manifests.ManifestResource, manifests.Object] = {}
         for source in sources:
             bodies |= await asyncio.to_thread(_bodies, source.content.manifest, frozenset(going) - others)
@@ -151,7 +151,10 @@ class Keeper:
         name, namespace = keeping.owner(live)
         if only_own:
             return not keeping.is_own(live, self._place.name, self._place.namespace)
-        return bool(name) and (name, namespace) != (self._place.name, self._place.namespace)
+        if not name or (name, namespace) == (self._place.name, self._place.namespace):
+            return False
+        # What releases of ours have, their manifests say: one that gave an object up leaves its mark on it.
+        return not self._others.is_known(places.ReleaseLocation(str(namespace), name))
 
     def _patch(self, kept: keeping.Kept, live: manifests.Object) -> Mapping[str, Any]:
         if kept.is_marked and not (keeping.is_marked(live) and manifests.is_kept(live)):

@@ -50,9 +50,13 @@ class ReleaseCalls:
         """Say whether a removal of the release has begun, of which this record is left."""
         if record is None or not record.revision.exists:
             return False
-        call = self._memory.of(self._places.of(record.revision.release)).call
-        is_begun = call is not None and call.verb == UNINSTALL
-        return is_begun or record.revision.status == release.UNINSTALLING
+        name = record.revision.release
+        return self.is_removing(name) or record.revision.status == release.UNINSTALLING
+
+    def is_removing(self, name: str) -> bool:
+        """Say whether the call under way, or the one that was cut off, is the removal of the release."""
+        call = self._memory.of(self._places.of(name)).call
+        return call is not None and call.verb == UNINSTALL
 
     def before_removal(self, record: release_records.Record) -> str:
         """Return the status that a revision had before its removal began."""

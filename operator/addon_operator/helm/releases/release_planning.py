@@ -88,11 +88,11 @@ class ReleasePlanner:
     def keeper_of(
         self,
         module: names.ModuleName,
-        give_up: release_types.GiveUp,
+        others: release_types.Others,
         directory: pathlib.Path | None = None,
     ) -> keeper.Keeper:
         """Make what sees to it that nothing of a release is deleted that must stay."""
-        return keeper.Keeper(self.helm, self.renderer, self.live, module, give_up, self.adoptions, directory)
+        return keeper.Keeper(self.helm, self.renderer, self.live, module, others, self.adoptions, directory)
 
     async def keep(
         self, request: release_types.ReleaseRequest, record: release_records.Record, *losing: keeper.Source
@@ -101,7 +101,7 @@ class ReleasePlanner:
 
         What others have, and what cannot be marked, is taken out of ``record``, from which Helm starts.
         """
-        retaining = self.keeper_of(request.module, request.give_up, request.directory)
+        retaining = self.keeper_of(request.module, request.others, request.directory)
         staying = await retaining.look(*losing)
         spared = staying.others | await retaining.hold(staying)
         self.tell_kept(request.module, staying.kept.values())

@@ -60,7 +60,7 @@ class ReleaseRun:
         self._record: release_records.Record | None = None
         self._recovered: list[str] = []
         self._adopted: tuple[str, ...] = ()
-        self._keeper = planner.keeper_of(request.module, request.give_up, request.directory)
+        self._keeper = planner.keeper_of(request.module, request.others, request.directory)
         self._had = ""
         self._tries = failed_tries.FailedTries(
             planner.helm, planner.records, planner.live, request, self._keeper, planner.calls
@@ -96,7 +96,7 @@ class ReleaseRun:
         request, record = self._request, self._record
         if record is None or not self._planner.calls.is_removal(record):
             return
-        removal = uninstalling.Uninstallation(self._planner, request.call, request.give_up, request.directory)
+        removal = uninstalling.Uninstallation(self._planner, request.call, request.others, request.directory)
         with contextlib.suppress(helm_errors.ReleaseRecordError):
             self._record = await removal.take_back(record)
             self._recovered.append(release.removal_taken_back(record.revision))

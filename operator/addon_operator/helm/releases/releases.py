@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from addon_operator.helm import command, helm_errors, release_types
+from addon_operator.helm import command, helm_errors, places, release_types
 from addon_operator.helm.releases import (
     chart_tests,
     kept_revisions,
@@ -23,6 +23,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.modules import keeping, manifests, model, release
 
 _NAMED: Final = 3
+_ALONE: Final = release_types.Others()
 
 
 class ReleaseManager:
@@ -79,6 +80,18 @@ class ReleaseManager:
     def converged(self) -> None:
         """Note that a converge is through."""
         self._planner.calls.taken_over = frozenset()
+
+    def is_going(self, module: names.ModuleName) -> bool:
+        """Say whether the removal of a module's release is under way."""
+        return self._planner.calls.is_removing(module)
+
+    async def gives_way(self, place: places.ReleaseLocation) -> bool:
+        """Say whether others get what that release had: it is a module's, or there is none any more.
+
+        Raises what the client raises.
+        """
+        key = self.places.key(place)
+        return self.places.is_of_module(key) or await self._records.read(key) is None
 
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         """Install or upgrade the module's release if that is necessary.
@@ -146,7 +159,7 @@ class ReleaseManager:
         module: names.ModuleName,
         *,
         keep_record: bool = False,
-        give_up: release_types.GiveUp = release_types.give_up_nothing,
+        others: release_types.Others = _ALONE,
         directory: pathlib.Path | None = None,
     ) -> bool:
         """Uninstall a release; ``False`` if there is none, which is found out without Helm.
@@ -160,12 +173,12 @@ class ReleaseManager:
                 return False
             if not self.places.is_of_module(module) and not await self._may_purge(record):
                 return False
-            removal = uninstalling.Uninstallation(self._planner, command.Call(module), give_up, directory)
+            removal = uninstalling.Uninstallation(self._planner, command.Call(module), others, directory)
             await removal.run(record, keep_record=keep_record)
             return record.revision.exists
 
     async def preview_removal(
-        self, module: names.ModuleName, give_up: release_types.GiveUp, directory: pathlib.Path | None = None
+        self, module: names.ModuleName, others: release_types.Others, directory: pathlib.Path | None = None
     ) -> tuple[Sequence[manifests.ManifestResource], Sequence[keeping.Kept]]:
         """Return what :meth:`remove` would delete, and what would stay for its data; nothing is changed.
 
@@ -174,7 +187,7 @@ class ReleaseManager:
         record = await self._records.get(module)
         if record is None or not record.revision.exists:
             return (), ()
-        removal = uninstalling.Uninstallation(self._planner, command.Call(module), give_up, directory)
+        removal = uninstalling.Uninstallation(self._planner, command.Call(module), others, directory)
         staying = await removal.look(record)
         return [each for each in staying.looked_at if each not in staying], list(staying.kept.values())
 

@@ -52,7 +52,7 @@ class Rollback:
                     return self._refused(failed, "no earlier revision was deployed and healthy")
                 request = self._request
                 removal = uninstalling.Uninstallation(
-                    self._planner, request.call, request.give_up, request.directory
+                    self._planner, request.call, request.others, request.directory
                 )
                 await removal.run(last)
                 return self._told(failed, "the release is uninstalled, as there was none before")
@@ -105,7 +105,7 @@ class Rollback:
             target.revision.number,
             is_server_side=content.is_server_side,
         )
-        retaining = self._planner.keeper_of(self._request.module, self._request.give_up)
+        retaining = self._planner.keeper_of(self._request.module, self._request.others)
         await retaining.take_back(content.manifest, now.manifest)
 
     async def _remember(

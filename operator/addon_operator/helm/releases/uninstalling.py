@@ -37,15 +37,15 @@ class Uninstallation:
         self,
         planner: release_planning.ReleasePlanner,
         call: command.Call,
-        give_up: release_types.GiveUp,
+        others: release_types.Others,
         directory: pathlib.Path | None = None,
     ) -> None:
-        """``give_up`` says what others have; ``directory`` is that of the module's chart, if it is there."""
+        """``directory``: that of the module's chart, if it is there."""
         self._planner = planner
         self._records = planner.records
         self._call = call
-        self._give_up = give_up
-        self._keeper = planner.keeper_of(call.module, give_up, directory)
+        self._others = others
+        self._keeper = planner.keeper_of(call.module, others, directory)
 
     async def run(
         self, record: release_records.Record, *, keep_record: bool = False, data_goes: bool = False
@@ -101,7 +101,7 @@ class Uninstallation:
     async def _clear(self, of_hooks: Sequence[manifests.ManifestResource], first: float) -> None:
         """Delete what of Helm's hooks stands in everybody's way, and name what else they left."""
         module, live_objects = self._call.module, self._planner.live
-        others = await self._give_up(of_hooks)
+        others = await self._others.give_up(of_hooks)
         left: list[str] = []
         for resource, live in (await live_objects.metadata(module, of_hooks)).items():
             if not live or live["metadata"].get("deletionTimestamp"):

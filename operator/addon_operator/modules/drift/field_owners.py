@@ -6,7 +6,7 @@ field, ``k:`` an item of a list by its keys, ``v:`` one of a set; an empty mappi
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.kernel.json_types import KubernetesObject
@@ -107,6 +107,28 @@ def owned(resource: KubernetesObject) -> OwnedPlace:
             if isinstance(entry, dict) and isinstance(fields := entry.get("fieldsV1"), dict)
         )
     )
+
+
+def as_applied(
+    entries: Sequence[Mapping[str, Any]], is_meant: Callable[[Mapping[str, Any]], bool]
+) -> list[Mapping[str, Any]]:
+    """Return the entries with those that are meant as one of an apply: the next one takes away what it lacks.
+
+    They are all of one manager, which may have such an entry already.
+    """
+    meant = list(filter(is_meant, entries))
+    manager = meant[0].get("manager")
+    applied = [each for each in entries if (each.get("manager"), each.get("operation")) == (manager, "Apply")]
+    fields: dict[str, Any] = {}
+    for each in (*applied, *meant):
+        fields = _united(fields, each.get("fieldsV1") or {})
+    left = [each for each in entries if each not in meant and each not in applied]
+    return [*left, {**meant[0], "operation": "Apply", "fieldsV1": fields}]
+
+
+def _united(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    both = {key: _united(one[key], other[key]) for key in one.keys() & other.keys()}
+    return {**one, **other, **both}
 
 
 def _owner(entry: Mapping[str, Any]) -> Owner:

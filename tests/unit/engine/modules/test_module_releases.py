@@ -84,7 +84,7 @@ class Manager(helm_releases.ReleaseManager):
         module: ModuleName,
         *,
         keep_record: bool = False,
-        give_up: release_types.GiveUp = release_types.give_up_nothing,
+        others: release_types.Others = release_types.Others(),  # noqa: B008 - holds nothing
         directory: pathlib.Path | None = None,
     ) -> bool:
         self.removals.append(f"{module}, record kept" if keep_record else module)

@@ -65,7 +65,7 @@ class Manager(helm_releases.ReleaseManager):
         if self.changes:
             await request.before_change()
         if self.dropped:
-            self.given_up = tuple(map(str, await request.give_up(self.dropped)))
+            self.given_up = tuple(map(str, await request.others.give_up(self.dropped)))
         self.calls.append(("ensure", request.fresh, request.absent))
         if request.absent:
             self.number += 1
@@ -89,11 +89,11 @@ class Manager(helm_releases.ReleaseManager):
         module: ModuleName,
         *,
         keep_record: bool = False,
-        give_up: release_types.GiveUp = release_types.give_up_nothing,
+        others: release_types.Others = release_types.Others(),  # noqa: B008 - holds nothing
         directory: pathlib.Path | None = None,
     ) -> bool:
         deployed = await self.deployed(module)
-        spared = await give_up(manifests.resources(deployed.manifest if deployed else ""))
+        spared = await others.give_up(manifests.resources(deployed.manifest if deployed else ""))
         self.calls.append(("remove", keep_record, tuple(map(str, spared))))
         return True
 

@@ -11,7 +11,6 @@ from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import json_types, names
 from addon_operator.kube import api_errors, paths
-from addon_operator.modules import manifests
 from tests.unit.helm import fakes
 
 WEB = names.ModuleName("web")
@@ -151,13 +150,7 @@ async def test_what_others_have_what_is_kept_and_what_holds_data_is_not_deleted(
     world.live.put_own("kept", policy="keep")
     world.live.put_own("data", plural="persistentvolumeclaims")
     world.helm.render = lambda _: rendered("web")
-
-    async def give_up(
-        dropped: Sequence[manifests.ManifestResource],
-    ) -> tuple[manifests.ManifestResource, ...]:
-        return tuple(each for each in dropped if each.name == "shared")
-
-    await manager.ensure(dataclasses.replace(asked(module_dir), give_up=give_up))
+    await manager.ensure(dataclasses.replace(asked(module_dir), others=fakes.Others("shared")))
     assert world.live.deleted == []
     (told,) = (text for _, text in world.warnings if "stays" in text)
     assert "PersistentVolumeClaim data stays: it holds data" in told

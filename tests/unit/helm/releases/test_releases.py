@@ -6,7 +6,7 @@ import dataclasses
 import json
 import pathlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
@@ -670,13 +670,7 @@ async def test_what_is_spared_is_taken_out_of_the_record_before_the_uninstallati
     world.helm.render = lambda _: f"{CONFIG_MAP}---\napiVersion: v1\nkind: List\nitems:\n{items}"
     manager = world.manager()
     await manager.ensure(asked(module_dir))
-
-    async def give_up(
-        resources: Sequence[manifests.ManifestResource],
-    ) -> list[manifests.ManifestResource]:
-        return [each for each in resources if each.name in ("web", "c")]
-
-    assert await manager.remove(WEB, keep_record=True, give_up=give_up)
+    assert await manager.remove(WEB, keep_record=True, others=fakes.Others("web", "c"))
     assert world.api.labels("web", 1)[release.REMOVAL_LABEL] == release.REMOVAL_BEGUN
     left = manifests.resources(await manager.manifest(WEB) or "")
     assert [each.name for each in left] == ["b", "d"]
@@ -706,24 +700,17 @@ async def test_what_an_upgrade_would_take_from_other_releases_is_taken_out_of_th
     def document(name: str) -> str:
         return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
 
-    told: list[str] = []
-
-    async def give_up(
-        dropped: Sequence[manifests.ManifestResource],
-    ) -> list[manifests.ManifestResource]:
-        told.extend(each.name for each in dropped)
-        return [each for each in dropped if each.name == "shared"]
-
+    others = fakes.Others("shared")
     world.helm.render = lambda values: "---\n".join(
         map(document, ["kept", "own", "shared"] if values["web"]["size"] == 1 else ["kept"])
     )
     manager = world.manager()
     await manager.ensure(asked(module_dir))
-    request = dataclasses.replace(asked(module_dir, size=2), give_up=give_up)
+    request = dataclasses.replace(asked(module_dir, size=2), others=others)
     world.helm.fail["upgrade"] = "not now"
     with pytest.raises(helm_errors.HelmError, match="helm upgrade failed"):
         await manager.ensure(request)
-    assert told == ["own", "shared"]
+    assert others.asked == ["own", "shared"]
     deployed = await manager.deployed(WEB)
     assert deployed is not None
     assert [each.name for each in manifests.resources(deployed.manifest)] == ["kept", "own"]

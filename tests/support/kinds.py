@@ -1,5 +1,7 @@
 """Kinds that an API server serves, known without asking it."""
 
+from collections.abc import Iterable
+
 from typing_extensions import override
 
 from addon_operator.kube.discovery import api_resources, discovery
@@ -20,3 +22,7 @@ class Kinds(discovery.Catalog):
         return api_resources.Resource(
             api_version or "v1", kind, f"{kind.lower()}s", namespaced=kind not in CLUSTER_WIDE
         )
+
+    @override
+    async def readable(self, kinds: Iterable[discovery.Kind]) -> dict[discovery.Kind, str]:
+        return {each: each.api_version for each in kinds if not self._served or each.kind in self._served}

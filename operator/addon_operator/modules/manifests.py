@@ -210,6 +210,15 @@ def _rest(text: str, is_spared: Select) -> str:
     return "---\n".join(json_documents.encode(body).decode() + "\n" for body in objects)
 
 
+def in_versions(manifest: str, versions: Mapping[tuple[str, str], str]) -> str:
+    """Return the manifest with other API versions: ``versions`` says which, by the one it has, and kind."""
+    return _changed(
+        manifest,
+        lambda each: (each.api_version, each.kind) in versions,
+        lambda body: {**body, "apiVersion": versions[body["apiVersion"], body["kind"]]},
+    )
+
+
 def with_policy(manifest: str, is_kept: Select) -> str:
     """Return the manifest with the annotation on these objects that makes Helm leave them."""
     return _changed(manifest, is_kept, _keeping)

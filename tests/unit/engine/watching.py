@@ -214,6 +214,11 @@ class Catalog(discovery.Catalog):
         """Versions of kinds that may be back in a moment."""
 
     @override
+    async def readable(self, kinds: Iterable[discovery.Kind]) -> dict[discovery.Kind, str]:
+        served = {(each.api_version, each.kind) for each in self._cluster.kinds}
+        return {each: each.api_version for each in kinds if each in served}
+
+    @override
     async def gone(self, kinds: Iterable[discovery.Kind]) -> frozenset[discovery.Kind]:
         return frozenset(each for each in kinds if each.api_version not in self.away)
 

@@ -298,26 +298,21 @@ class WatchedResources(kind_watch.KindWatchListener):
         Raises what the client raises when the API server cannot be asked, and a :class:`.KubernetesError` as
         long as one of them may be back in a moment.
         """
-        unknown = [each for each in resources if not await self._is_known(each)]
+        kinds = {each: discovery.Kind(each.api_version, each.kind) for each in resources}
+        readable = await self._kinds.readable(kinds.values())
+        unknown = [each for each, kind in kinds.items() if kind not in readable]
         if not unknown:
             return ()
         now = await served_apis.look(self._kinds, self.probe, {each.api_version for each in unknown})
         clear = [each for each in unknown if each.api_version not in now.unclear]
-        gone = await self._kinds.gone(discovery.Kind(each.api_version, each.kind) for each in clear)
+        gone = await self._kinds.gone(kinds[each] for each in clear)
         for each in clear:
-            if (each.api_version, each.kind) not in gone and not await self._is_known(each):
+            if kinds[each] not in gone:
                 raise api_errors.KubernetesError(
                     f"the kind {each.kind} ({each.api_version}) is not served just now; if it is not back "
                     f"soon, {each.kind} {each.name} is left out"
                 )
-        return tuple(each for each in clear if (each.api_version, each.kind) in gone)
-
-    async def _is_known(self, resource: manifests.ManifestResource) -> bool:
-        try:
-            await self._kinds.find(resource.kind, resource.api_version)
-        except discovery.NoSuchKind:
-            return False
-        return True
+        return tuple(each for each in clear if kinds[each] in gone)
 
     def give_up(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]

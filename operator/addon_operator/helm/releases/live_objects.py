@@ -121,6 +121,13 @@ class LiveObjects:
         with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
             await self._cluster.delete(path, uid=live["metadata"].get("uid"))
 
+    async def versions(self, resources: Collection[manifests.ManifestResource]) -> dict[discovery.Kind, str]:
+        """Return the version in which the cluster serves each kind of these objects now.
+
+        What has none is left out. Raises what the client raises.
+        """
+        return await self._kinds.readable(discovery.Kind(each.api_version, each.kind) for each in resources)
+
     async def metadata(
         self, module: names.ModuleName, resources: Collection[manifests.ManifestResource]
     ) -> dict[manifests.ManifestResource, manifests.Object | None]:
@@ -273,7 +280,12 @@ class LiveObjects:
             await self._cluster.create(path.rpartition("/")[0], body, query=query)
 
     async def _path(self, resource: manifests.ManifestResource, default: str) -> str:
-        kind = await self._kinds.find(resource.kind, resource.api_version)
+        try:
+            kind = await self._kinds.find(resource.kind, resource.api_version)
+        except discovery.NoSuchKind as error:
+            if not error.of_the_group:
+                raise
+            kind = await self._kinds.find(resource.kind, error.of_the_group[0])
         namespace = (resource.namespace or default) if kind.namespaced else None
         return kind.path(namespace=namespace, name=resource.name)
 

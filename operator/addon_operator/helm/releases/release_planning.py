@@ -4,6 +4,7 @@ import asyncio
 import collections
 import contextlib
 import dataclasses
+import functools
 import pathlib
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Final
@@ -15,6 +16,7 @@ from addon_operator.helm.releases import (
     failed_tries,
     keeper,
     live_objects,
+    record_format,
     release_calls,
     release_records,
     render_inputs,
@@ -24,6 +26,7 @@ from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.modules import keeping, manifests, release
 
+_SHOWN: Final = 10
 _NO_FILES: Final = verbs.Files(pathlib.Path(), pathlib.Path())
 
 
@@ -106,7 +109,44 @@ class ReleasePlanner:
         spared = staying.others | await retaining.hold(staying)
         self.tell_kept(request.module, staying.kept.values())
         if spared:
-            await self.records.spare(record, spared.__contains__)
+            await self.records.rewrite(record, lambda text: manifests.without(text, spared.__contains__))
+
+    async def serve(
+        self, record: release_records.Record
+    ) -> tuple[release_records.Record, record_format.Content, tuple[manifests.ManifestResource, ...]]:
+        """Let a revision name its objects in versions that the cluster serves; Helm reads them all, or none.
+
+        Gives its record and content as they are then, and objects whose kind is not served in any version.
+        Raises what :meth:`.ReleaseRecords.rewrite` raises.
+        """
+        content = await self.records.content(record)
+        resources = await asyncio.to_thread(manifests.resources, content.manifest)
+        served = await self.live.versions(resources)
+        if others := {(api, kind): now for (api, kind), now in served.items() if now != api}:
+            change = functools.partial(manifests.in_versions, versions=others)
+            last = await self.records.rewrite(record, change, is_other=False)
+            record = last if last is not None and last.object_name == record.object_name else record
+            content = await self.records.content(record)
+        unserved = tuple(each for each in resources if (each.api_version, each.kind) not in served)
+        return record, content, unserved
+
+    async def set_aside(
+        self, module: names.ModuleName, record: release_records.Record, manifest: str
+    ) -> None:
+        """Let Helm, which goes on from a revision, delete nothing by one that others made or changed."""
+        if await self.calls.is_trusted(record):
+            return
+        try:
+            held = await self.records.cut(record, manifest)
+        except helm_errors.ReleaseRecordError as error:
+            raise helm_errors.HelmError(module, str(error)) from None
+        namespace = self.helm.places.of(module).namespace
+        left = await asyncio.to_thread(manifests.dropped, held.manifest, manifest, namespace)
+        text = f"revision {record.revision.number} was made or changed by others: nothing is deleted by it"
+        if left:
+            named = names.listed([str(each) for each in left], _SHOWN)
+            text += f", and these objects stay, as only that revision lists them: {named}"
+        self.helm.warn(module, text)
 
     def tell_kept(self, module: names.ModuleName, kept: Iterable[keeping.Kept]) -> None:
         """Report what stays, once until :meth:`settled`: calls that fail are repeated."""

@@ -230,16 +230,6 @@ class ReleaseRecords:
             await self._api.delete(self.path_of(record), resource_version=record.resource_version)
         return await self.read(record.revision.release)
 
-    async def spare(
-        self, record: Record, is_spared: Callable[[manifests.ManifestResource], bool]
-    ) -> Record | None:
-        """Take objects out of what Helm knows of a revision: it will not delete them, whatever it does next.
-
-        The revision's checksums go, too: it is no longer what was rendered. Gives its record as it is then.
-        Raises :class:`.ReleaseRecordError` when it cannot be decoded, and what the client raises.
-        """
-        return await self._rewrite(record, lambda text: manifests.without(text, is_spared))
-
     async def leave(
         self,
         record: Record,
@@ -248,9 +238,9 @@ class ReleaseRecords:
     ) -> Record | None:
         """Let Helm leave objects at an uninstallation: what is spared is taken out, the rest gets its policy.
 
-        Gives its record as it is then. Raises what :meth:`spare` raises.
+        Gives its record as it is then. Raises what :meth:`rewrite` raises.
         """
-        return await self._rewrite(
+        return await self.rewrite(
             record,
             lambda text: manifests.with_policy(
                 manifests.without(text, spared.__contains__), kept.__contains__
@@ -264,7 +254,7 @@ class ReleaseRecords:
     ) -> Record | None:
         """Let the record of a release say what it said before its removal began; see :meth:`leave`.
 
-        Gives it as it is then. Raises what :meth:`spare` raises.
+        Gives it as it is then. Raises what :meth:`rewrite` raises.
         """
 
         def change(decoded: record_format.Release) -> record_format.Release:
@@ -280,7 +270,7 @@ class ReleaseRecords:
     async def complete(self, record: Record) -> Record | None:
         """Put into a failed revision what only the deployed one has: Helm deletes what is in the last one.
 
-        Gives its record as it is then. Raises what :meth:`spare` raises.
+        Gives its record as it is then. Raises what :meth:`rewrite` raises.
         """
         before = await self.upgraded_from(record)
         namespace = self.places.of(record.revision.release).namespace
@@ -289,12 +279,16 @@ class ReleaseRecords:
         if not gone:
             return record
         left = manifests.without(had, lambda each: each not in gone)
-        return await self._rewrite(record, lambda text: f"{text}\n---\n{left}")
+        return await self.rewrite(record, lambda text: f"{text}\n---\n{left}")
 
-    async def _rewrite(
+    async def rewrite(
         self, record: Record, change: Callable[[str], str], *, is_other: bool = True
     ) -> Record | None:
-        """Change the manifest of a revision of ours; ``is_other``: it is no longer what was rendered then."""
+        """Change the manifest by which Helm knows a revision of ours, and give its record as it is then.
+
+        ``is_other``: it is no longer what was rendered then, so the revision's checksums go, too.
+        Raises :class:`.ReleaseRecordError` when it cannot be decoded, and what the client raises.
+        """
         labels = _NO_CHECKSUMS if is_other else {}
         await self._edit(
             record, lambda decoded: record_format.with_manifest(decoded, change), labels, only_own=True
@@ -306,7 +300,7 @@ class ReleaseRecords:
     async def cut(self, record: Record, manifest: str) -> record_format.Content:
         """Let a revision that others made list only what ``manifest`` has, too, and give what it held.
 
-        Helm, which goes on from it, then deletes nothing by it. Raises what :meth:`spare` raises.
+        Helm, which goes on from it, then deletes nothing by it. Raises what :meth:`rewrite` raises.
         """
         namespace = self.places.of(record.revision.release).namespace
 

@@ -37,12 +37,11 @@ from addon_operator.helm.releases import (
     uninstalling,
     unknown_fields,
 )
-from addon_operator.kernel import errors, names
+from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.modules import crd_files, manifests, release
 
 _RECOVERIES: Final = 3
-_SHOWN: Final = 10
 
 
 class ReleaseRun:
@@ -176,7 +175,7 @@ class ReleaseRun:
                 await self._tries.prune(history_max - 1)
 
     async def _set_aside(self, manifest: str) -> None:
-        """Let Helm, which goes on from a revision, delete nothing by one that others made or changed.
+        """See :meth:`.ReleasePlanner.set_aside`.
 
         What a call left that was cut off goes, if the revision before it is our own.
         """
@@ -186,20 +185,8 @@ class ReleaseRun:
             if await calls.left_by_call(last) and await calls.before(last):
                 self._record = await self._records.drop(last)
             before = await self._records.upgraded_from(self._last_record())
-            if await calls.is_trusted(before):
-                return
-            try:
-                held = await self._records.cut(before, manifest)
-            except helm_errors.ReleaseRecordError as error:
-                raise helm_errors.HelmError(self._request.module, str(error)) from None
+            await self._planner.set_aside(self._request.module, before, manifest)
             self._record = await self._records.get(self._request.module)
-            namespace = self._helm.places.of(self._request.module).namespace
-            left = await asyncio.to_thread(manifests.dropped, held.manifest, manifest, namespace)
-        text = f"revision {before.revision.number} was made or changed by others: nothing is deleted by it"
-        if left:
-            named = names.listed([str(each) for each in left], _SHOWN)
-            text += f", and these objects stay, as only that revision lists them: {named}"
-        self._helm.warn(self._request.module, text)
 
     async def _explained(
         self, error: helm_errors.HelmError, manifest: str, description: str
@@ -221,20 +208,23 @@ class ReleaseRun:
             self._record = await self._records.drop(record)
 
     async def _keep(self, manifest: str) -> None:
-        """Let Helm not delete what left the chart, and holds data or is in other releases, too."""
+        """Let Helm not delete what left the chart, and holds data or is in other releases, too.
+
+        What it cannot read any more of the revision from which it starts must not stop it.
+        """
         before = await self._records.upgraded_from(self._last_record())
         with (
             contextlib.suppress(helm_errors.ReleaseRecordError),
             self._stopwatch.measured(release_types.Operation.CHECK),
         ):
-            content = await self._records.content(before)
+            before, content, unserved = await self._planner.serve(before)
             self._had = content.manifest
             namespace = self._helm.places.of(self._request.module).namespace
             dropped = await asyncio.to_thread(manifests.dropped, content.manifest, manifest, namespace)
-            if dropped:
-                losing = keeper.Source(before.revision, content, dropped)
+            if going := tuple(dict.fromkeys((*dropped, *unserved))):
+                losing = keeper.Source(before.revision, content, going)
                 await self._planner.keep(self._request, before, losing)
-                self._record = await self._records.get(self._request.module)
+            self._record = await self._records.get(self._request.module)
 
     async def _call(
         self, plan: release_planning.ReleasePlan, labels: Mapping[str, str | None], *, validate: bool

@@ -6,6 +6,7 @@ the checksum of its inputs, so that it is not tried again.
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Sequence
 from typing import Final
 
@@ -56,6 +57,7 @@ class Rollback:
                 )
                 await removal.run(last)
                 return self._told(failed, "the release is uninstalled, as there was none before")
+            await self._let_read(target)
             made = {**await self._records.released(target), "version": last.revision.number + 1}
             try:
                 await self._roll_back(last, target)
@@ -91,12 +93,23 @@ class Rollback:
                 return record
         return None
 
+    async def _let_read(self, target: release_records.Record) -> None:
+        """Let Helm read all of a revision that it is to apply."""
+        _, _, unserved = await self._planner.serve(target)
+        if unserved and (gone := frozenset(await self._request.others.give_up(unserved))):
+            change = functools.partial(manifests.without, is_spared=gone.__contains__)
+            await self._records.rewrite(target, change)
+
     async def _roll_back(self, last: release_records.Record, target: release_records.Record) -> None:
-        content, now = await self._records.content(target), await self._records.content(last)
-        namespace = self._planner.helm.places.of(self._request.module).namespace
-        dropped = await asyncio.to_thread(manifests.dropped, now.manifest, content.manifest, namespace)
-        source = keeper.Source(last.revision, now, dropped)
-        await self._planner.keep(self._request, last, source)
+        module = self._request.module
+        content, had = await self._records.content(target), ""
+        await self._planner.set_aside(module, last, content.manifest)
+        with contextlib.suppress(helm_errors.ForeignRecordError):
+            last, now, unserved = await self._planner.serve(last)
+            had, namespace = now.manifest, self._planner.helm.places.of(module).namespace
+            dropped = await asyncio.to_thread(manifests.dropped, had, content.manifest, namespace)
+            source = keeper.Source(last.revision, now, tuple(dict.fromkeys((*dropped, *unserved))))
+            await self._planner.keep(self._request, last, source)
         await self._planner.calls.begin(self._request.module, "rollback", last.revision.number + 1)
         await verbs.rollback(
             self._planner.helm,
@@ -106,7 +119,7 @@ class Rollback:
             is_server_side=content.is_server_side,
         )
         retaining = self._planner.keeper_of(self._request.module, self._request.others)
-        await retaining.take_back(content.manifest, now.manifest)
+        await retaining.take_back(content.manifest, had)
 
     async def _remember(
         self, last: release_records.Record, target: release_records.Record, failed: Exception

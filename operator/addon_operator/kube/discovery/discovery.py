@@ -21,6 +21,8 @@ from addon_operator.kube.discovery import api_resources
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 _MISS_SECONDS: Final = 5.0
+_MOVED: Final = {"extensions": ("apps", "networking.k8s.io", "policy")}
+"""API groups that Kubernetes no longer has, and those to which it has moved their kinds."""
 
 
 class NoSuchKind(api_errors.KubernetesError):
@@ -48,8 +50,7 @@ class NoSuchKind(api_errors.KubernetesError):
     @property
     def of_the_group(self) -> tuple[str, ...]:
         """Versions of the API group that was asked for in which the kind is served."""
-        group = (self.api_version or "").rpartition("/")[0]
-        return tuple(each for each in self.versions if each.rpartition("/")[0] == group)
+        return _of_groups(self.versions, _group_of(self.api_version or ""))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -176,6 +177,23 @@ class Catalog:
                 api_resources.find(self._answer.groups, kind, api_version)
             )
 
+    async def readable(self, kinds: Iterable[Kind]) -> dict[Kind, str]:
+        """Return the version in which the server lists each of these kinds now; what has none is left out.
+
+        It is the version that was asked for, else another one of its group, or of the group to which
+        Kubernetes has moved the kind. Raises what :func:`read` raises.
+        """
+        async with self._lock:
+            await self._read_if(needed=True)
+            groups = self._answer.groups if self._answer is not None else ()
+        found: dict[Kind, str] = {}
+        for each in frozenset(kinds):
+            group, served = _group_of(each.api_version), api_resources.versions_of(groups, each.kind)
+            near = _of_groups(served, group) or _of_groups(served, *_MOVED.get(group, ()))
+            if near:
+                found[each] = each.api_version if each.api_version in near else near[0]
+        return found
+
     async def gone(self, kinds: Iterable[Kind]) -> frozenset[Kind]:
         """Return which of these kinds are gone; whether one of the others is may be known later.
 
@@ -235,6 +253,14 @@ class Catalog:
             return now
         groups = api_resources.with_kept(now.groups, known.groups, lambda *kind: Kind(*kind) in kept)
         return dataclasses.replace(now, groups=groups)
+
+
+def _group_of(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def _of_groups(versions: Sequence[str], *groups: str) -> tuple[str, ...]:
+    return tuple(each for each in versions if _group_of(each) in groups)
 
 
 def _kinds(discovered: Discovered) -> set[Kind]:

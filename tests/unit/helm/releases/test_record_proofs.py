@@ -129,6 +129,21 @@ async def test_an_edited_record_is_input_of_nothing_and_the_next_revision_is_mad
     assert len(forging.helm.calls) == calls
 
 
+async def test_a_failed_revision_that_others_changed_is_rolled_back_and_nothing_is_deleted_by_it(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    forging.helm.fail = {"upgrade": "no"}
+    with pytest.raises(helm_errors.HelmError) as failed:
+        await manager.ensure(asked(module_dir, size=2))
+    forge(forging, 2)
+    outcome = await manager.roll_back(asked(module_dir, size=2), failed.value, unhealthy=False)
+    assert isinstance(outcome, helm_errors.RolledBackError)
+    assert (forging.api.content("web", 2)["manifest"], forging.api.content("web", 2)["hooks"]) == ("", [])
+    assert "revision 2 was made or changed by others: nothing is deleted by it" in told(forging)
+
+
 async def test_a_copied_digest_proves_nothing(forging: fakes.World, module_dir: pathlib.Path) -> None:
     manager = await begun(forging)
     await manager.ensure(asked(module_dir))

@@ -1,5 +1,6 @@
 """What the API server offers, in both forms in which servers tell it."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -129,6 +130,23 @@ async def test_a_kind_is_found_by_any_of_its_names(
     script_aggregated(server)
     resource = await discovery.Catalog(kube, pauses).find(name, api_version)
     assert (resource.api_version, resource.plural, resource.namespaced) == found
+
+
+async def test_objects_are_read_in_a_version_that_is_served_now_also_after_their_group_has_moved(
+    server: ApiServer, kube: client.KubeClient, pauses: Pauses
+) -> None:
+    script_aggregated(server)
+    versions = {
+        ("example.io/v1", "Pod"): "example.io/v1",
+        ("example.io/v1alpha1", "Pod"): "example.io/v2",
+        ("extensions/v1beta1", "Deployment"): "apps/v1",
+        ("apps/v1beta1", "Deployment"): "apps/v1",
+        ("extensions/v1beta1", "Pod"): None,
+        ("other.io/v1", "Deployment"): None,
+        ("v1", "Deployment"): None,
+    }
+    found = await discovery.Catalog(kube, pauses).readable(itertools.starmap(discovery.Kind, versions))
+    assert found == {kind: version for kind, version in versions.items() if version is not None}
 
 
 async def test_the_preferred_version_of_a_group_goes_first(

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.integration import helm_site, operator_process, operator_site
+from addon_operator.devcluster import handle
+from tests.integration import helm_site, module_objects, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -189,10 +190,66 @@ def test_a_removed_module_waits_for_finalizers_without_a_task(site: operator_sit
 
         site.config(heldEnabled="false")
         operator.wait_until(lambda: waits in row(site, "held")["reason"], "it waits once more")
+        operator.stop()
+        operator = site.start().wait_ready().wait_idle()
+        assert row(site, "held")["state"] == "Deleting", "a restart forgets nothing of it"
+        assert waits in row(site, "held")["reason"]
         finish(site)
         operator.wait_until(lambda: row(site, "held")["state"] == "Disabled", "it is gone")
     finally:
         finish(site)
+
+
+def test_what_stays_is_told_and_shown_as_long_as_it_does(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    modules = module_objects.Modules(site, devcluster)
+    module(site, "010-web", CLAIM)
+    module(site, "020-gone", CLAIM)
+    module(site, "030-side")
+    site.config(webEnabled="true", goneEnabled="true", sideEnabled="true")
+    operator = site.start(WATCH_MODULES="yes").wait_ready()
+    site.config(webEnabled="false")
+    (site.modules / "020-gone").rename(site.root / "away")
+    operator.wait_until(lambda: site.revisions().keys() == {"side"}, "both are removed")
+
+    (entry,) = operator.wait_until(lambda: kept(modules, "web"), "it is shown")
+    assert entry.pop("since")
+    assert entry == {
+        "kind": "PersistentVolumeClaim",
+        "namespace": site.namespace,
+        "name": "web-data",
+        "release": "web",
+    }
+    told = operator.wait_until(lambda: told_of(site), "Events say so")
+    assert f"kubectl delete pvc web-data --namespace {site.namespace}" in told["Module"]
+    assert f"kubectl delete pvc gone-data --namespace {site.namespace}" in told["ConfigMap"]
+
+    # The module has it again, also after a restart; what is deleted is not shown any more.
+    operator.stop()
+    operator = site.start().wait_ready().wait_idle()
+    assert kept(modules, "web")[0]["name"] == "web-data"
+    site.config(webEnabled="true")
+    operator.wait_until(lambda: row(site, "web")["state"] == "Ready", "it is installed again")
+    operator.wait_until(lambda: not kept(modules, "web"), "it is the module's again")
+    site.config(webEnabled="false")
+    operator.wait_until(lambda: kept(modules, "web"), "it stays once more")
+    site.patch("pvc", "web-data", {"metadata": {"finalizers": None}})
+    site.delete("pvc", "web-data")
+    operator.wait_until(lambda: not kept(modules, "web"), "a person has deleted it")
+
+
+def kept(modules: module_objects.Modules, name: str) -> list[dict[str, Any]]:
+    """What the Module says that stays."""
+    found: list[dict[str, Any]] = ((modules.get(name) or {}).get("status") or {}).get("kept", [])
+    return found
+
+
+def told_of(site: operator_site.Site) -> dict[str, str]:
+    """What Events say that stays, by the kinds of what they are about, once there are two."""
+    found = site.objects("events", fieldSelector="reason=Kept")
+    told = {each["involvedObject"]["kind"]: each["message"] for each in found}
+    return told if len(told) == 2 else {}
 
 
 def finish(site: operator_site.Site) -> None:

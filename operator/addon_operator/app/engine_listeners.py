@@ -47,6 +47,8 @@ def config_listener(
         match event:
             case events.RemovalDue():
                 recorder.record(about, "Warning", "Removed", f"{event.text[0].upper()}{event.text[1:]}.")
+            case events.ObjectsKept(has_module=False):
+                recorder.record(about, "Warning", "Kept", f"Of release {event.release}: {event.text}.")
             case config_events.ConfigMissing():
                 about = dataclasses.replace(objects[event.kind], uid=event.uid)
                 recorder.record(about, "Warning", "Missing", f"{event.source} is missing: {event.follows}.")

@@ -21,6 +21,7 @@ from addon_operator.engine.definitions import beside_definitions, module_charts,
 from addon_operator.engine.drift import run_causes
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import (
+    left_watch,
     module_hooks,
     module_run,
     module_windows,
@@ -164,8 +165,9 @@ class Graph(health.Beginning):
         hooks_of_modules = module_hooks.ModuleHooks(
             self.states, self._values, self._executor, self._bindings, self._tell, readiness
         )
+        left = left_watch.LeftWatch(self._tools.releases.left, self.states)
         runner = module_run.ModuleRunner(
-            self.states, hooks_of_modules, self._bindings, monitor.releases, definitions, self._tell
+            self.states, hooks_of_modules, self._bindings, monitor.releases, definitions, left, self._tell
         )
         discovery = self._discovery()
         converger = converge.Converger(
@@ -194,7 +196,7 @@ class Graph(health.Beginning):
             monitor,
             self._cluster,
             answers,
-            {**await self._beside(running, monitor, runner), **looks},
+            {**await self._beside(running, monitor, runner), **looks, "left": left.work},
         )
 
     def _listeners(self, tell: events.Listener) -> events.Listener:
@@ -300,7 +302,6 @@ class Graph(health.Beginning):
             "apis": self._apis.work,
             "annotations": self._annotations.work,
             "memory": self._tools.memory.keep,
-            "leaving": runner.watch_leaving,
         }
         if self._settings.watch_modules:
             reload = module_reload.ModuleReload(

@@ -8,7 +8,7 @@ from typing import Any, Final
 from addon_operator.aio import waiting
 from addon_operator.app import engine_listeners, event_log, kept_work, resource_notices, tools
 from addon_operator.engine import events, state
-from addon_operator.kernel import fencing
+from addon_operator.kernel import fencing, names
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events as kube_events
 from addon_operator.loading import module_files
@@ -46,6 +46,8 @@ class ModuleObjects:
                 self._writer.suspended(event.module, event.now)
             case events.ReleaseEnsured():
                 self._writer.release_ensured(event.module, event.outcome)
+            case events.ObjectsKept(has_module=True):
+                self._writer.tell(names.ModuleName(event.release), "Kept", f"{event.text}.")
             case events.ResourcesShared(modules=modules):
                 text = f"Modules {' and '.join(modules)} both have {event_log.shown(event.resources)}."
                 for module in modules:

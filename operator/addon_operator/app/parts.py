@@ -137,6 +137,9 @@ def monitor(
             inbox.put_nowait(intents.RunWanted(module, "ChangedByOthers"))
 
     manager.judged = judged
+    manager.report_kept(
+        lambda module, kept: tell(events.ObjectsKept(module, kept, has_module=module in states))
+    )
     resources = watched_resources.WatchedResources(
         cluster.watches, cluster.kinds, cluster.probe, tell, manager.places
     )

@@ -6,19 +6,20 @@ Whoever has something to report takes ``tell: Listener`` and calls it with one o
 
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from addon_operator.engine import reactions, state, tasks
 from addon_operator.helm import release_types
 from addon_operator.kernel import names
-from addon_operator.modules import model, windows
+from addon_operator.modules import keeping, model, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.process.children import children
 from addon_operator.values import sources
 
+_KEPT_SHOWN: Final = 5
 Event = state.EngineEvent
 """Everything that is reported."""
 
@@ -143,6 +144,22 @@ class Noted(Event, frozen=True):
     text: str
     module: str = ""
     """Name of the module or release, as a field of the record."""
+
+
+class ObjectsKept(Event, frozen=True):
+    """Objects stay that a release loses, as they hold data or somebody keeps them."""
+
+    release: str
+    """The name of its module, or what it goes by without one."""
+    kept: Sequence[keeping.Kept]
+    has_module: bool
+
+    @property
+    def text(self) -> str:
+        """What stays, and what to do, in a sentence of bounded length."""
+        shown, more = self.kept[:_KEPT_SHOWN], len(self.kept) - _KEPT_SHOWN
+        rest = f"; {more} more: kubectl get {keeping.LISTED} -A -l {keeping.KEPT_FROM}" if more > 0 else ""
+        return f"{keeping.told(shown)}{rest}"
 
 
 class RemovalDue(Event, frozen=True):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from addon_operator.engine import state as engine_state
+from addon_operator.helm.releases import left_objects
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, requirements, windows
@@ -275,6 +276,14 @@ class ModuleStates:
             if state.discovered:
                 self._tell(engine_state.ModuleChanged(state))
 
+    def note_kept(self, name: names.ModuleName, kept: tuple[left_objects.Kept, ...]) -> None:
+        """Note what stays of what the releases of a module had."""
+        state = self._states.get(name)
+        if state is not None and state.kept != kept:
+            state.kept = kept
+            if state.discovered:
+                self._tell(engine_state.ModuleChanged(state))
+
     def await_cure(self, name: names.ModuleName, cure: Sequence[str]) -> None:
         """Note what the next try of a module waits for besides its time."""
         state = self._states.get(name)
@@ -341,7 +350,7 @@ class ModuleStates:
         off = (engine_state.ModuleStatus.DISABLED, engine_state.ModuleStatus.DELETING)
         if verdict.enabled and state.status in off:
             self.mark(state.module.name, engine_state.ModuleStatus.PENDING, "")
-        elif goes:
+        elif goes or (state.leaving and state.status is engine_state.ModuleStatus.DISABLED):
             self.mark(state.module.name, engine_state.ModuleStatus.DELETING)
         elif (
             not verdict.enabled

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from addon_operator.helm.releases import left_objects
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.kube.objects import suspension
@@ -176,6 +177,8 @@ class ModuleState:
     """Whether the last error is that the last discovery failed at this module."""
     held_back: windows.HeldBack | None = None
     """What of it waits for a window."""
+    kept: tuple[left_objects.Kept, ...] | None = None
+    """What stays of what its releases had; ``None`` if that is not known yet."""
     last_run: float | None = None
     """When the last run ended, in seconds since the epoch."""
     runs: int = 0

@@ -95,6 +95,8 @@ class Memory:
         self._changes = self._written = 0
         self._changed = asyncio.Event()
         self._writing = asyncio.Lock()
+        self.left = asyncio.Event()
+        """Set when other objects than before are kept, or wait for finalizers."""
 
     # What is remembered. Nothing here waits.
 
@@ -133,8 +135,11 @@ class Memory:
 
     def put(self, place: places.ReleaseLocation, state: remembered.RememberedRelease) -> None:
         """Remember a release as this from now on, or forget it if nothing is to be remembered."""
-        if state == self.of(place):
+        before = self.of(place)
+        if state == before:
             return
+        if (state.kept, state.leaving) != (before.kept, before.leaving):
+            self.left.set()
         if state == remembered.UNKNOWN:
             del self._releases[str(place)]
         else:

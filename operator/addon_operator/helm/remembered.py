@@ -65,6 +65,8 @@ class RememberedRelease(_Shape, frozen=True):
     """Objects that were there before the release, and are not in a deployed revision yet."""
     kept: tuple[RememberedObject, ...] = ()
     """Objects that stayed in the cluster when the release lost them."""
+    leaving: tuple[RememberedObject, ...] = ()
+    """Objects that were deleted with the release, and wait for finalizers."""
     ended: tuple[RememberedObject, ...] = ()
     """Jobs and Pods of the deployed revision that were seen to end."""
 

@@ -36,6 +36,8 @@ _ASKED: Final = frozenset(
         ("apiregistration.k8s.io", "APIService"),
     }
 )
+LISTED: Final = "crd,pvc,pv,ns,secret"
+"""All kinds that may stay, for ``kubectl get``."""
 _RESOURCES: Final = {DEFINITION: "crd", NAMESPACE: "namespace", CLAIM: "pvc", "PersistentVolume": "pv"}
 _OWNER: Final = "meta.helm.sh/release-name"
 _OWNERS_NAMESPACE: Final = "meta.helm.sh/release-namespace"
@@ -61,6 +63,7 @@ class Kept:
     why: Why
     objects: int | None = None
     """How many objects of that kind, or in that namespace, there are, if they can be counted."""
+    uid: str = ""
 
     @property
     def is_marked(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from addon_operator.engine import state
+from addon_operator.helm.releases import left_objects
 from addon_operator.kernel import clock
 from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import model, windows
@@ -54,6 +55,16 @@ class ShownHeldBack(TypedDict):
     isBroken: NotRequired[bool]
 
 
+class ShownKept(TypedDict):
+    """An object that stayed when a release lost it."""
+
+    kind: str
+    name: str
+    release: str
+    since: str
+    namespace: NotRequired[str]
+
+
 class ShownNextTry(TypedDict):
     """When a run or removal that failed is tried again."""
 
@@ -79,6 +90,7 @@ class ModuleStatusDocument(TypedDict):
     suspended: NotRequired[ShownSuspension]
     heldBack: NotRequired[ShownHeldBack]
     nextTry: NotRequired[ShownNextTry]
+    kept: NotRequired[list[ShownKept]]
     maintenance: NotRequired[str]
     chartLost: NotRequired[str]
     foreignRecord: NotRequired[str]
@@ -123,6 +135,8 @@ def document(
     if last_run:
         made["lastRun"] = last_run
     _add_troubles(made, module)
+    if kept := stored.get("kept") if module.kept is None else list(map(_kept, module.kept)):
+        made["kept"] = kept
     if handled := module.handled_run or stored.get("lastHandledRun"):
         made["lastHandledRun"] = handled
     if handled := module.handled_now or stored.get("lastHandledNow"):
@@ -189,6 +203,14 @@ def _held_back(held: windows.HeldBack) -> ShownHeldBack:
         shown["isRemoval"] = True
     if held.is_broken:
         shown["isBroken"] = True
+    return shown
+
+
+def _kept(found: left_objects.Kept) -> ShownKept:
+    release, each = found
+    shown = ShownKept(kind=each.kind, name=each.name, release=release, since=clock.rfc3339(each.since))
+    if each.namespace:
+        shown["namespace"] = each.namespace
     return shown
 
 

@@ -1,17 +1,22 @@
 """Fakes that the engine's tests share: a clock that is moved by hand, a list of what was reported."""
 
 import pathlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeVar
 
 from typing_extensions import override
 
 from addon_operator.engine import events, intents, module_states, tasks
 from addon_operator.engine.modules import module_windows
+from addon_operator.helm import memory, places
+from addon_operator.helm.releases import left_objects, live_objects
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.kube.client import client
 from addon_operator.kube.objects import object_patches
-from tests.support import clocks
+from addon_operator.modules import manifests
+from tests.support import clocks, unused
 
 
 class CallTask(tasks.Task):
@@ -108,3 +113,28 @@ def always_open() -> module_windows.ModuleWindows:
     return module_windows.ModuleWindows(
         module_states.ModuleStates([], ignore), Inbox(), ignore, clocks.Clock()
     )
+
+
+class Live(live_objects.LiveObjects):
+    """The metadata of objects, by their names; what is not among these is gone."""
+
+    def __init__(self) -> None:
+        self.there: dict[str, manifests.Object] = {}
+        self.looks = 0
+
+    @override
+    async def metadata(
+        self, module: ModuleName, resources: Collection[manifests.ManifestResource]
+    ) -> dict[manifests.ManifestResource, manifests.Object | None]:
+        self.looks += 1
+        return {each: self.there.get(each.name) for each in resources}
+
+
+class Left(left_objects.LeftObjects):
+    """What releases left, in a memory that nothing was saved in."""
+
+    def __init__(self, time: clocks.Clock | None = None) -> None:
+        self.live = Live()
+        self.places = places.ReleaseLocations("addons")
+        self.memory = memory.Memory(unused.unused(client.KubeClient), "addons", "addon-operator", ignore)
+        super().__init__(self.memory, self.live, self.places, time or clocks.Clock())

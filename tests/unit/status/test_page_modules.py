@@ -259,7 +259,7 @@ OTHERWISE: Final = {
     "module", "status", "reason", "verdict", "waits_for", "hooks", "readiness", "started", "settled",
     "progress", "last_error", "last_error_without_values", "failure", "tries", "cure", "awaits_health",
     "next_try", "discovered", "lacks", "handled_now", "handled_run", "undecided", "last_run", "runs",
-    "leaving", "awaits_config",
+    "leaving", "awaits_config", "kept",
 }  # fmt: skip
 """Fields about runs, which the state of a module says."""
 

@@ -336,15 +336,6 @@ class ModuleReleases:
         if keep_record:
             self._half_removed.add(release)
 
-    @property
-    def leaving(self) -> Mapping[names.ModuleName, str]:
-        """Objects of removed releases that wait for finalizers, as a person calls them."""
-        return self._manager.leaving
-
-    async def look_at_leaving(self) -> None:
-        """Look which of them are still there; raises what the client raises."""
-        await self._manager.look_at_leaving()
-
     async def forget(self, release: str) -> None:
         """Remove the record that a removal kept, if there is one: the removal is finished."""
         if release in self._half_removed:

@@ -23,21 +23,18 @@ import asyncio
 import collections
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from addon_operator.aio import waiting
 from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import module_crds
-from addon_operator.engine.modules import health_gate, module_hooks, module_releases
+from addon_operator.engine.modules import health_gate, left_watch, module_hooks, module_releases
 from addon_operator.helm import helm_errors
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, requirements
 
-_LOOKS: Final = waiting.Backoff(0.5, 10.0)
-"""Between two looks at objects that wait for finalizers."""
 _DEFINITIONS_LANE: Final = -1
 """Modules' definitions are applied side by side, whatever the modules' orders."""
 MAX_RERUNS: Final = 10
@@ -54,6 +51,7 @@ class ModuleRunner:
         bound: hook_bindings.HookBindings,
         releases: module_releases.ModuleReleases,
         definitions: module_crds.ModuleCrds,
+        left: left_watch.LeftWatch,
         tell: events.Listener,
     ) -> None:
         self.states = states
@@ -65,10 +63,10 @@ class ModuleRunner:
         self._gate = health_gate.HealthGate(states, releases)
         self._bindings = bound
         self._definitions = definitions
+        self._left = left
         self._tell = tell
         self._alone: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         """Held by who runs or removes a module."""
-        self._is_leaving = asyncio.Event()
 
     async def definitions_due(
         self, enabled: Sequence[names.ModuleName], activation: str
@@ -227,12 +225,9 @@ class ModuleRunner:
         self.hooks.forget(name)
         module.reset()
         self.releases.windows.has_passed(name)
-        if left := self.releases.leaving.get(name):
-            self.states.note_leaving(name, helm_errors.leaving_text(left))
-            self.states.mark(name, state.ModuleStatus.DELETING, "")
-            self._is_leaving.set()
-        else:
-            self.states.mark(name, state.ModuleStatus.DISABLED, "")
+        left = self._left.leaving.get(name, "")
+        self.states.note_leaving(name, helm_errors.leaving_text(left))
+        self.states.mark(name, state.ModuleStatus.DELETING if left else state.ModuleStatus.DISABLED, "")
 
     async def purge(self, release: str) -> None:
         """Remove a release without a module; it stays as long as a module may yet take over what is in it."""
@@ -249,9 +244,8 @@ class ModuleRunner:
         if self.releases.hold_removal(release, owner, "no module directory explains it"):
             return
         await self.releases.remove(release)
-        if left := self.releases.leaving.get(names.ModuleName(release)):
+        if left := self._left.leaving.get(names.ModuleName(release)):
             self._tell(events.Noted(f"the release is removed, and waits for finalizers: {left}", release))
-            self._is_leaving.set()
 
     def _check_installed(self, release: str) -> None:
         """Raise if a module is not installed yet: it may be what the module of this release is called now."""
@@ -328,53 +322,34 @@ class ModuleRunner:
         insists, task.insists = task.insists, False
         try:
             while True:
+                before = self._left.leaving
                 try:
                     await self.releases.ensure(module.module, task.activation, fresh=fresh, insists=insists)
                     return
                 except helm_errors.LeavingError as error:
-                    await self._wait_for_finalizers(task, module, error.message)
+                    await self._wait_for_finalizers(task, module, error.message, before)
         except errors.AddonOperatorError:
             # What the values or Helm lack may be what these hooks bring the next time.
             module.progress.repeat(hook_config.LifecycleBinding.BEFORE_HELM)
             raise
 
-    async def _wait_for_finalizers(self, task: tasks.Task, module: state.ModuleState, message: str) -> None:
-        """Look until other objects than before are being deleted, as ``message`` says; others go on."""
-        name, before = module.module.name, self.releases.leaving
+    async def _wait_for_finalizers(
+        self,
+        task: tasks.Task,
+        module: state.ModuleState,
+        message: str,
+        before: Mapping[names.ModuleName, str],
+    ) -> None:
+        """Wait until other objects than before are being deleted, as ``message`` says; others go on."""
+        name = module.module.name
         self.states.note_leaving(name, message)
         try:
             with task.waiting(message) as checkpoint:
-                for pause in _LOOKS.pauses():
-                    await waiting.wait_within(task.stopping, pause)
+                while self._left.leaving == before:
+                    await self._left.change(task.stopping)
                     checkpoint()
-                    await self.releases.look_at_leaving()
-                    if self.releases.leaving != before:
-                        return
         finally:
             self.states.note_leaving(name, "")
-
-    async def watch_leaving(self) -> None:
-        """Look again and again at what waits for finalizers of removed releases, until cancelled."""
-        while True:
-            self._is_leaving.clear()
-            if not self.releases.leaving:
-                await self._is_leaving.wait()
-            for pause in _LOOKS.pauses():
-                await asyncio.sleep(pause)
-                with contextlib.suppress(errors.AddonOperatorError):
-                    await self.releases.look_at_leaving()
-                self._note_leaving()
-                if not self.releases.leaving:
-                    break
-
-    def _note_leaving(self) -> None:
-        leaving = self.releases.leaving
-        for module in self.states:
-            name = module.module.name
-            if module.leaving:
-                self.states.note_leaving(name, helm_errors.leaving_text(leaving.get(name, "")))
-                if name not in leaving and module.status is state.ModuleStatus.DELETING:
-                    self.states.mark(name, state.ModuleStatus.DISABLED, "")
 
     async def _after_helm(self, task: tasks.Task, module: state.ModuleState) -> None:
         try:

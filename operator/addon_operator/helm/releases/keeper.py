@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from addon_operator.helm import command, places, release_types
-from addon_operator.helm.releases import adopting, live_objects, record_format, rendering
+from addon_operator.helm.releases import adopting, left_objects, live_objects, record_format, rendering
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
 from addon_operator.modules import keeping, manifests, release
@@ -58,6 +58,7 @@ class Keeper:
         module: names.ModuleName,
         others: release_types.Others,
         adoptions: adopting.Adoptions,
+        left: left_objects.LeftObjects,
         directory: pathlib.Path | None = None,
     ) -> None:
         """``directory``: that of the module's chart, if there is one."""
@@ -67,6 +68,7 @@ class Keeper:
         self._module = module
         self._others = others
         self._adoptions = adoptions
+        self._left = left
         self._directory = directory
         self._place = helm.places.of(module)
 
@@ -130,6 +132,8 @@ class Keeper:
             except api_errors.ApiError as error:
                 failed.add(resource)
                 self._helm.warn(self._module, f"{resource} stays, but cannot be marked as kept: {error}")
+        marked = {each: kept for each, kept in staying.kept.items() if kept.is_marked and each not in failed}
+        self._left.keep(self._module, marked)
         return frozenset(failed)
 
     async def take_back(self, manifest: str, before: str = "") -> None:
@@ -143,6 +147,7 @@ class Keeper:
             for resource, found in live.items():
                 if found and keeping.is_marked(found):
                     await self._live.patch(self._module, resource, keeping.unmark(added.get(resource, {})))
+                    self._left.forget({str(found["metadata"].get("uid"))})
         except api_errors.KubernetesError as error:
             text = f"objects that the release has again may still be marked as kept: {error}"
             self._helm.warn(self._module, text)
@@ -168,9 +173,10 @@ class Keeper:
         why: keeping.Why,
         body: manifests.Object,
     ) -> keeping.Kept:
-        namespace = (live.get("metadata") or {"namespace": resource.namespace}).get("namespace")
+        metadata = live.get("metadata") or {"namespace": resource.namespace}
         count = await self._live.count(body) if resource.kind == keeping.DEFINITION else None
-        return keeping.Kept(resource.kind, str(namespace or ""), resource.name, why, count)
+        place, uid = str(metadata.get("namespace") or ""), str(metadata.get("uid") or "")
+        return keeping.Kept(resource.kind, place, resource.name, why, count, uid)
 
     async def _claims(
         self, bodies: Mapping[manifests.ManifestResource, manifests.Object]

@@ -203,4 +203,5 @@ class ReleaseCalls:
     def _forget(self, place: places.ReleaseLocation) -> None:
         """Forget a release that has no record any more, but not what outlives it."""
         known = self._memory.of(place)
-        self._memory.put(place, remembered.RememberedRelease(adopted=known.adopted, kept=known.kept))
+        outlives = remembered.RememberedRelease(adopted=known.adopted, kept=known.kept, leaving=known.leaving)
+        self._memory.put(place, outlives)

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import pathlib
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.documents import manifest_diff, varying_parts
@@ -15,6 +15,7 @@ from addon_operator.helm.releases import (
     adopting,
     failed_tries,
     keeper,
+    left_objects,
     live_objects,
     record_format,
     release_calls,
@@ -84,8 +85,10 @@ class ReleasePlanner:
         self.adoptions = adopting.Adoptions(records, live, helm.warn, clock)
         self.options = options
         self.clock = clock
-        self.leaving: dict[names.ModuleName, tuple[live_objects.Leaving, ...]] = {}
-        """Objects of releases that were removed, which wait for finalizers."""
+        self.left = left_objects.LeftObjects(records.memory, live, helm.places, clock)
+        """What releases left in the cluster."""
+        self.kept: Callable[[names.ModuleName, Sequence[keeping.Kept]], None] = lambda *_: None
+        """Is told what stays of what a release is about to lose."""
         self._told: dict[names.ModuleName, set[str]] = collections.defaultdict(set)
 
     def keeper_of(
@@ -95,7 +98,9 @@ class ReleasePlanner:
         directory: pathlib.Path | None = None,
     ) -> keeper.Keeper:
         """Make what sees to it that nothing of a release is deleted that must stay."""
-        return keeper.Keeper(self.helm, self.renderer, self.live, module, others, self.adoptions, directory)
+        return keeper.Keeper(
+            self.helm, self.renderer, self.live, module, others, self.adoptions, self.left, directory
+        )
 
     async def keep(
         self, request: release_types.ReleaseRequest, record: release_records.Record, *losing: keeper.Source
@@ -153,36 +158,12 @@ class ReleasePlanner:
         told = self._told[module]
         if news := [each for each in kept if each.command not in told]:
             self.helm.warn(module, keeping.told(news))
+            self.kept(module, news)
             told.update(each.command for each in news)
 
     def settled(self, module: names.ModuleName) -> None:
         """Note that the release has lost what it was to lose."""
         self._told.pop(module, None)
-
-    async def look_at_leaving(self) -> None:
-        """Look which of the objects are still there; raises what the client raises."""
-        for module, leaving in list(self.leaving.items()):
-            left = await self.live.leaving(module, [each.resource for each in leaving])
-            self.note_leaving(module, left)
-
-    def note_leaving(self, module: names.ModuleName, leaving: tuple[live_objects.Leaving, ...]) -> None:
-        """Remember which objects of a release wait for finalizers."""
-        self.leaving.pop(module, None)
-        if leaving:
-            self.leaving[module] = leaving
-
-    def check_leaving(self, module: names.ModuleName, manifest: str) -> None:
-        """Raise :class:`.LeavingError` if an object of the manifest is being deleted."""
-        wanted = self._identities(module, manifests.resources(manifest))
-        for owner, leaving in self.leaving.items():
-            for each in leaving:
-                if self._identities(owner, [each.resource]) & wanted:
-                    raise helm_errors.LeavingError(module, helm_errors.leaving_text(str(each)))
-
-    def _identities(
-        self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
-    ) -> set[manifests.Identity]:
-        return {each.identity(self.helm.places.of(module).namespace) for each in resources}
 
     async def observe(
         self, request: release_types.ReleaseRequest, watch: Stopwatch

@@ -262,13 +262,13 @@ class ReleaseRun:
 
     async def _check_leaving(self, plan: release_planning.ReleasePlan) -> None:
         """Make nothing that is about to go."""
-        if not self._planner.leaving:
+        if not self._planner.left.leaving:
             return
-        await self._planner.look_at_leaving()
+        await self._planner.left.look()
         manifest = plan.manifest or await self._renderer.render(
             self._request, plan.inputs, plan.files, is_upgrade=False
         )
-        self._planner.check_leaving(self._request.module, manifest)
+        self._planner.left.check(self._request.module, manifest)
 
     async def _upgrade_or_adopt(
         self, upgrade: Callable[..., Awaitable[bytes]], plan: release_planning.ReleasePlan

@@ -4,7 +4,7 @@ import asyncio
 import collections
 import contextlib
 import pathlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final
 
 from addon_operator.helm import command, helm_errors, places, release_types
@@ -22,7 +22,6 @@ from addon_operator.helm.releases import (
 from addon_operator.kernel import errors, names
 from addon_operator.modules import keeping, manifests, model, release
 
-_NAMED: Final = 3
 _ALONE: Final = release_types.Others()
 
 
@@ -35,11 +34,17 @@ class ReleaseManager:
         self.places = planner.helm.places
         """Where the releases of modules are."""
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
+        self.left = planner.left
+        """What the releases left in the cluster."""
         self._foreign: dict[names.ModuleName, str] = {}
         self.judged: Callable[[names.ModuleName, str, bool], None] = lambda *_: None
         """Is told that others made or changed the record of a module's release, or, with no text, that nobody
         did any more; and whether that is the first that this process says of it.
         """
+
+    def report_kept(self, listener: Callable[[names.ModuleName, Sequence[keeping.Kept]], None]) -> None:
+        """Tell the listener from now on what stays of what releases lose."""
+        self._planner.kept = listener
 
     def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
         """Say which modules there are; gives those whose release was elsewhere until now."""
@@ -190,15 +195,6 @@ class ReleaseManager:
         removal = uninstalling.Uninstallation(self._planner, command.Call(module), others, directory)
         staying = await removal.look(record)
         return [each for each in staying.looked_at if each not in staying], list(staying.kept.values())
-
-    @property
-    def leaving(self) -> Mapping[names.ModuleName, str]:
-        """Objects of removed releases that wait for finalizers, as a person calls them."""
-        return {name: names.listed([*map(str, left)], _NAMED) for name, left in self._planner.leaving.items()}
-
-    async def look_at_leaving(self) -> None:
-        """Look which of them are still there; raises what the client raises."""
-        await self._planner.look_at_leaving()
 
     async def _may_purge(self, record: release_records.Record) -> bool:
         """Say whether a release without a module may go: it is our own, or one that all are purged with."""

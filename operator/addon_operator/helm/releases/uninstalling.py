@@ -90,7 +90,7 @@ class Uninstallation:
             await self._clear(of_hooks, first)
         if going:
             left = await self._planner.live.leaving(self._call.module, going)
-            self._planner.note_leaving(self._call.module, left)
+            self._planner.left.note_leaving(self._call.module, left)
 
     async def _made_by_hooks(self, record: release_records.Record) -> tuple[manifests.ManifestResource, ...]:
         with contextlib.suppress(helm_errors.ReleaseRecordError):
@@ -126,8 +126,9 @@ class Uninstallation:
         module = self._call.module
         content = await self._records.content(record)
         resources = await asyncio.to_thread(manifests.resources, content.manifest)
-        self._planner.note_leaving(module, await self._planner.live.leaving(module, resources))
-        if leaving := self._planner.leaving.get(module):
+        leaving = await self._planner.live.leaving(module, resources)
+        self._planner.left.note_leaving(module, leaving)
+        if leaving:
             text = helm_errors.leaving_text(", ".join(map(str, leaving)))
             raise helm_errors.LeavingError(module, text)
         live = await self._planner.live.metadata(module, list(filter(keeping.may_be_kept, resources)))

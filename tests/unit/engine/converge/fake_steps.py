@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from addon_operator.engine import module_states, state, tasks
 from addon_operator.engine.converge import global_hooks, module_discovery
-from addon_operator.engine.modules import module_releases, module_run
+from addon_operator.engine.modules import left_watch, module_releases, module_run
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -128,11 +128,6 @@ class Releases(module_releases.ModuleReleases):
     def ignored(self) -> frozenset[str]:
         return self._left_alone
 
-    @property
-    @override
-    def leaving(self) -> Mapping[ModuleName, str]:
-        return {}
-
     @override
     async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
         return {}
@@ -157,6 +152,7 @@ class Runner(module_run.ModuleRunner):
     def __init__(self, steps: FakeSteps) -> None:
         self.states = module_states.ModuleStates([], fakes.ignore)
         self.releases = Releases()
+        self._left = left_watch.LeftWatch(fakes.Left(), self.states)
         self._fake = steps
 
     @override

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from addon_operator.engine import events, module_states, state
 from addon_operator.engine.converge import module_discovery
-from addon_operator.engine.modules import module_run
+from addon_operator.engine.modules import left_watch, module_run
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config, plan
 from addon_operator.values import store
@@ -85,6 +85,7 @@ class Runner(module_run.ModuleRunner):
     def __init__(self, states: module_states.ModuleStates, releases: Releases) -> None:
         self.states = states
         self.releases = releases
+        self._left = left_watch.LeftWatch(fakes.Left(), states)
         self._alone = collections.defaultdict(asyncio.Lock)
 
     @override

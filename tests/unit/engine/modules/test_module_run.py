@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import json
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.hooks import hook_lines, hook_outputs, hook_processes, hook_run
 from addon_operator.engine.modules import (
+    left_watch,
     module_hooks,
     module_releases,
     module_run,
@@ -63,11 +64,6 @@ class Observer:
 
 class Releases(module_releases.ModuleReleases):
     """Releases in memory; the discovery, which no run asks, is not there."""
-
-    @property
-    @override
-    def leaving(self) -> Mapping[ModuleName, str]:
-        return {}
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
@@ -164,6 +160,7 @@ class Bench:
         executor = hook_run.HookExecutor(runner, self.values, outputs, self.states, self.observer.tell)
         self.helm: list[str] = []
         self.releases = Releases(self.helm)
+        self.left = fakes.Left()
         self.cluster = bound_fakes.Cluster()
         self.queues, self.bindings, self.ticks = bound_fakes.bound(
             executor, self.cluster, clock.SystemClock(), self.observer.tell
@@ -181,6 +178,7 @@ class Bench:
             self.bindings,
             self.releases,
             Definitions(),
+            left_watch.LeftWatch(self.left, self.states),
             self.observer.tell,
         )
 

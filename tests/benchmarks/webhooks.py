@@ -20,7 +20,6 @@ from tests.benchmarks import load, measures, pods, surroundings
 from tests.integration import admitting, operator_process, operator_site
 
 NAME: Final = "allow.bench.example"
-_HOOKS: Final = f"/hooks/validating/{NAME}"
 _PODS: Final = "/mutate-pods"
 _PLACES: Final = 8
 """Processes at once: the default of WEBHOOK_HOOKS_PARALLELISM."""
@@ -69,6 +68,8 @@ class _Server:
 
     port: int
     authority: str
+    path: str
+    """Of the hook."""
 
     @contextlib.contextmanager
     def asking(self, path: str, body: str, at_once: int, requests: int) -> Iterator["subprocess.Popen[str]"]:
@@ -103,7 +104,8 @@ def _serving(site: operator_site.Site, cluster: handle.DevCluster) -> Iterator[_
     with admitting.admitting(site, cluster, **admitting.webhook_environment(port)) as operator:
         kind = "validatingwebhookconfigurations"
         operator.wait_until(lambda: NAME in site.kubectl("get", kind, "-o", "yaml"), "it is there")
-        yield _Server(port, _authority(site))
+        path = f"/{admitting.path_key(site)}/hooks/validating/{NAME}"
+        yield _Server(port, _authority(site), path)
 
 
 def _authority(site: operator_site.Site) -> str:
@@ -131,7 +133,7 @@ def _latencies(
     first = 2 * number
     requests = _SAMPLES[number] + first
     bare = _bare(hook, directory, number, requests)[first:]
-    asked = server.times(_HOOKS, _review(), number, requests)[first:]
+    asked = server.times(server.path, _review(), number, requests)[first:]
     aim = _AIMS.get(number)
     rows = []
     for percent in (50, 99):
@@ -184,7 +186,7 @@ def _beside_a_storm(server: _Server) -> list[measures.Row]:
     pod = pods.review(pods.FEW).decode()
     server.times(_PODS, pod, _AT_ONCE, _CREATED // 2)
     alone = server.times(_PODS, pod, _AT_ONCE, _CREATED)
-    with server.asking(_HOOKS, _review(), _STORM, 100_000):
+    with server.asking(server.path, _review(), _STORM, 100_000):
         time.sleep(1.0)
         beside = server.times(_PODS, pod, _AT_ONCE, _CREATED)
     case = f"{_AT_ONCE} pods at once, beside {_STORM} requests at once to a hook"

@@ -13,6 +13,7 @@ from addon_operator.admission.certificates import (
     certificate_rotation,
     certificate_store,
     certificate_store_secret,
+    path_keys,
     tls,
 )
 from addon_operator.admission.registration import registration
@@ -124,7 +125,8 @@ async def replica(
     source = certificate_store_secret.SecretSource(
         kube, about, {"127.0.0.1"}, time, lambda _, text: observer.warning(text), LIVES
     )
-    store = certificate_store.CertificateStore(source, live, observer, time)
+    keys = path_keys.PathKeys(kube, namespace, SECRET, time)
+    store = certificate_store.CertificateStore(source, live, keys, observer, time)
     await store.refresh()
     served = site.AdmissionSite(
         {PATH: site.Route(review_handlers.Calling(handler))},

@@ -1,5 +1,6 @@
 """An operator that admits pods, and what tests do with it."""
 
+import base64
 import contextlib
 import dataclasses
 import json
@@ -134,6 +135,12 @@ def webhook_environment(port: int) -> dict[str, str]:
         "ADMISSION_SERVER_LISTEN_PORT": str(port),
         "WEBHOOK_URL": f"https://127.0.0.1:{port}",
     }
+
+
+def path_key(site: operator_site.Site) -> str:
+    """The random part of the paths at which the API server asks now."""
+    keys = base64.b64decode(site.secret_data("addon-operator-admission").get("path-keys", ""))
+    return keys.decode().partition(" ")[0]
 
 
 @contextlib.contextmanager

@@ -133,12 +133,12 @@ async def test_the_end_of_a_replica_leaves_the_registration(running: Replica) ->
 async def test_replicas_share_one_authority(running: Replica) -> None:
     other = dataclasses.replace(configuration(running.namespace), name=f"other-{running.namespace}")
     async with replica(running.kube, running.namespace, other) as second:
-        assert await second.store.refresh() == await running.store.refresh()
+        assert (await second.store.refresh()).bundle == (await running.store.refresh()).bundle
     await withdraw(running.kube, other)
 
 
 async def test_all_certificates_change_without_one_failed_request(running: Replica) -> None:
-    first = await running.store.refresh()
+    first = (await running.store.refresh()).bundle
     done = asyncio.Event()
     count = 0
 
@@ -152,7 +152,7 @@ async def test_all_certificates_change_without_one_failed_request(running: Repli
 
     async def registered() -> bool:
         config = (await running.stored())["clientConfig"]
-        return base64.b64decode(config["caBundle"]) == await running.store.refresh()
+        return base64.b64decode(config["caBundle"]) == (await running.store.refresh()).bundle
 
     async with asyncio.TaskGroup() as tasks:
         for worker in range(8):
@@ -161,22 +161,22 @@ async def test_all_certificates_change_without_one_failed_request(running: Repli
         for days in (61, 67, 67.1, 69):
             running.clock.ahead = dt.timedelta(days=days - 70)
             await running.store.refresh()
-            running.store.bundle_changed.set()
+            running.store.calling_changed.set()
             await until(registered)
             before = count
             # The API server needs a moment to take notice; the old bundle holds until then.
             await asyncio.sleep(1)
             assert count > before
         done.set()
-    assert await running.store.refresh() != first
+    assert (await running.store.refresh()).bundle != first
     assert running.observer.wrong == []
 
 
 async def test_a_deleted_secret_is_restored_without_a_new_authority(running: Replica) -> None:
-    bundle = await running.store.refresh()
+    bundle = (await running.store.refresh()).bundle
     path = paths.of("v1", "secrets", namespace=running.namespace, name=SECRET)
     await running.kube.delete(path)
-    assert await running.store.refresh() == bundle
+    assert (await running.store.refresh()).bundle == bundle
     assert (await running.kube.get(path))["type"] == "kubernetes.io/tls"
 
 
@@ -204,7 +204,7 @@ async def test_missing_rights_are_one_warning_with_the_rule(
         task = asyncio.create_task(registrar.keep())
 
         async def warned() -> bool:
-            running.store.bundle_changed.set()
+            running.store.calling_changed.set()
             return bool(observer.lines)
 
         await until(warned)

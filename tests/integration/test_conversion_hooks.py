@@ -355,7 +355,7 @@ def ask(port: int, crons: Crons) -> str:
         "request": {"uid": "1", "desiredAPIVersion": f"{crons.group}/v1alpha1", "objects": [item]},
     }
     request = urllib.request.Request(
-        f"https://127.0.0.1:{port}/convert/{crons.name}",
+        f"https://127.0.0.1:{port}/{admitting.path_key(crons.site)}/convert/{crons.name}",
         json.dumps(review).encode(),
         {"Content-Type": "application/json"},
     )

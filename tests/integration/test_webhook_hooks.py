@@ -31,14 +31,14 @@ def test_a_hook_answers_the_api_server(site: operator_site.Site, devcluster: han
         assert context["snapshots"] == {}
 
 
-def ask(port: int, name: str) -> str:
+def ask(port: int, path: str) -> str:
     """Ask a replica as the API server does; what it answers."""
     request = {"uid": "1-2", "operation": "CREATE", "object": {"metadata": {"name": "x"}}}
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     asked = urllib.request.Request(
-        f"https://127.0.0.1:{port}/hooks/validating/{name}?timeout=10s",
+        f"https://127.0.0.1:{port}{path}?timeout=10s",
         json.dumps(review).encode(),
         {"Content-Type": "application/json"},
     )
@@ -232,12 +232,46 @@ def test_a_replica_that_stands_by_answers_and_goes_on_when_the_leader_dies(
         second.wait_logged("standing by")
         # It needs the certificate first, without which no Service leads to it.
         second.wait_until(lambda: second.get("/readyz/admission").status == 200, "it may be asked")
+        path = "/hooks/validating/guard.shop.example"
         second.wait_until(
-            lambda: "objects, green" in ask(port, "guard.shop.example"), "its hook answers while it stands by"
+            lambda: "objects, green" in ask(port, f"/{admitting.path_key(site)}{path}"),
+            "its hook answers while it stands by",
         )
+        former = admitting.path_key(site)
         leader.kill()
         second.wait_logged("module run ended")
-        assert "objects, green" in ask(port, "guard.shop.example")
+        second.wait_until(lambda: admitting.path_key(site) != former, "the next leader changes the path")
+        for key in (former, admitting.path_key(site)):
+            assert "objects, green" in ask(port, f"/{key}{path}")
+
+
+def test_who_reaches_the_port_and_does_not_know_the_path_runs_nothing(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    forbid(site, module)
+    site.config()
+    port = operator_process.free_port()
+    with admitting.admitting(site, devcluster, **admitting.webhook_environment(port)) as operator:
+        operator.wait_until(lambda: "not this one" in create(site, "forbidden").text, "it is denied")
+        ran = len(site.runs())
+        for path in (
+            "/hooks/validating/guard.shop.example",
+            "/hooks/mutating/guard.shop.example",
+            "/convert/things.shop.example",
+            "/check-config",
+        ):
+            for key in ("", "/x", f"/{'0' * 32}"):
+                assert "403" in ask(port, f"{key}{path}"), path
+        assert len(site.runs()) == ran
+        assert operator.metrics().total("admission_requests_refused_total") >= 12
+        key = admitting.path_key(site)
+        assert '"allowed":true' in ask(port, f"/{key}/hooks/validating/guard.shop.example")
+        # The API server may have quoted the path in its error.
+        operator.kill()
+    with admitting.admitting(site, devcluster, **admitting.webhook_environment(port)) as again:
+        again.wait_until(lambda: admitting.path_key(site) != key, "a leader that starts changes it")
+        assert "not this one" in create(site, "forbidden").text
 
 
 OF_SHELL_OPERATOR = """\

@@ -17,6 +17,7 @@ from addon_operator.admission.certificates import (
     certificate_store,
     certificate_store_files,
     certificate_store_secret,
+    path_keys,
     tls,
 )
 from addon_operator.admission.conversions import conversion_handler, conversion_registry, converter
@@ -52,6 +53,8 @@ SECRET: Final = "addon-operator-admission"  # noqa: S105 - a name, not a passwor
 
 _EVENTS_WAITING_MAX: Final = 10_000
 _RETRY_SECONDS: Final = 5.0
+_KEY_SECONDS: Final = 15.0
+"""Between two looks of who leads at whether the random part of paths is to change."""
 _LAST_CHECKS_SECONDS: Final = 1.0
 _LAST_WRITES_SECONDS: Final = 2.0
 
@@ -94,7 +97,12 @@ class Admission(health.Part):
         self._account = review_budget.MemoryBudget(review_budget.Limits())
         self._check, handler = self._handlers()
         self._tls = tls.LiveTls()
-        self._store = certificate_store.CertificateStore(self._certificates(), self._tls, log, self._clock)
+        keys = path_keys.PathKeys(
+            kube, settings.namespace, SECRET, self._clock, alone=settings.admission_only
+        )
+        self._store = certificate_store.CertificateStore(
+            self._certificates(), self._tls, keys, log, self._clock
+        )
         self._registrar = self._make_registrar()
         self.hooks = hook_reviews.HookReviews()
         """Where hooks answer requests."""
@@ -133,7 +141,23 @@ class Admission(health.Part):
         own = (self._settings.config_map, SECRET)
         registry = hook_registry.HookRegistry(kube, registrar, template, self.hooks, own)
         self._run("hook-webhooks", registry.keep)
+        self._run("path-keys", functools.partial(self._change_keys, registry))
         return registry
+
+    async def _change_keys(self, registry: hook_registry.HookRegistry) -> None:
+        """Change the random part of paths from now on, as soon as all that is registered follows."""
+        while True:
+            try:
+                await registry.adopt()
+                break
+            except errors.AddonOperatorError:
+                # Whoever opens what it registers is told why that cannot be written.
+                await asyncio.sleep(_RETRY_SECONDS)
+        self._store.keys.lead()
+        while True:
+            with contextlib.suppress(errors.AddonOperatorError):
+                await self._store.refresh()
+            await asyncio.sleep(_KEY_SECONDS)
 
     def answers_for(self, place: tuple[str, str]) -> bool:
         """Say whether the engine of this process answers for a hook, by its module and name."""
@@ -197,7 +221,7 @@ class Admission(health.Part):
         :class:`.CertificateError` for certificates in files.
         """
         if self._settings.admission_server_certs_dir is not None:
-            await self._store.refresh()
+            await self._store.load()
         if self._clients is not None:
             await self._clients.load()
             self._run("client-authority", self._clients.keep)
@@ -255,6 +279,7 @@ class Admission(health.Part):
             check_config=self._config,
             ask_hooks=self.hooks,
             convert=conversion_handler.ConversionHandler(self.conversions),
+            guard=self._store,
         )
         return site.AdmissionSite(
             routes,

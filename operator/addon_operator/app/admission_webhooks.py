@@ -140,6 +140,7 @@ def _check_config(settings: settings_module.Settings) -> registration_specs.Webh
     return registration_specs.WebhookSpec(
         name=f"config.{_DOMAIN}",
         path=CHECK_CONFIG,
+        is_guarded=True,
         operations=("CREATE", "UPDATE"),
         resource="configmaps",
         timeout_seconds=_TIMEOUT,
@@ -168,6 +169,7 @@ def routes(
     check_config: reviews.ReviewHandler,
     ask_hooks: reviews.ReviewHandler,
     convert: reviews.BodyHandler,
+    guard: site.Guard,
 ) -> Mapping[str, site.Route]:
     """Return the paths and their bounds. What has effects beyond its answer takes complete reviews only."""
     pods = review_shapes.ReviewShape("", "pods")
@@ -181,7 +183,7 @@ def routes(
     }
     account = review_budget.MemoryBudget(HOOK_LIMITS)
     by_path[conversion_handler.ROUTE] = site.Route(
-        convert, timeout=_HOOK_SECONDS, ready=lambda: True, account=account
+        convert, timeout=_HOOK_SECONDS, ready=lambda: True, account=account, guard=guard
     )
     for path in hook_reviews.ROUTES.values():
         by_path[path] = site.Route(
@@ -191,11 +193,13 @@ def routes(
             hands_on=True,
             ready=lambda: True,
             account=account,
+            guard=guard,
         )
     if settings.config_validation:
         by_path[CHECK_CONFIG] = site.Route(
             check_config,
             shape=review_shapes.ReviewShape(bounds_data=True),
             max_body=_CONFIG_BYTES,
+            guard=guard,
         )
     return by_path

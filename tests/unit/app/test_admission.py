@@ -148,6 +148,16 @@ def test_edits_of_values_are_not_checked_if_that_is_not_wanted() -> None:
     assert admission_webhooks.CHECK_CONFIG not in webhooks(CONFIG_VALIDATION="no")
 
 
+class Nobody:
+    """Knows no random part of a path."""
+
+    async def accepts(self, key: str) -> bool:
+        return False
+
+    def expose(self) -> None:
+        """Nobody is asked."""
+
+
 @rows.each(
     "environ",
     [{}, {"CONFIG_VALIDATION": "no"}, {"EXPANSION_EVENTS": "no"}],
@@ -166,9 +176,12 @@ def test_the_site_answers_the_webhooks_that_are_registered_and_no_others(environ
         check_config=handler,
         ask_hooks=handler,
         convert=conversion_handler.ConversionHandler(converter.DeclaredConversions()),
+        guard=Nobody(),
     )
     of_hooks = {*hook_reviews.ROUTES.values(), conversion_handler.ROUTE}
     assert served.keys() - of_hooks == webhooks(**environ).keys()
+    guarded = {path for path, route in served.items() if route.guard is not None}
+    assert guarded == of_hooks | {each.path for each in webhooks(**environ).values() if each.is_guarded}
 
 
 def test_operators_in_different_namespaces_have_configurations_of_their_own() -> None:

@@ -35,8 +35,8 @@
 
 {{/* What admission needs in the operator's namespace. */}}
 {{- define "addon-operator.certificateRules" }}
-{{- if and .Values.podPresets.enabled (eq .Values.webhook.certificates.source "operator") }}
-# webhook.certificates: the chart makes this Secret, and the operator fills it
+{{- if .Values.podPresets.enabled }}
+# podPresets: the chart makes this Secret, and the operator keeps certificates and the random part of paths there
 - apiGroups: [""]
   resources: [secrets]
   resourceNames: [addon-operator-admission]

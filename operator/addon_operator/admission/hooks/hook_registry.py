@@ -67,6 +67,13 @@ class HookRegistry:
         self._writing = asyncio.Lock()
         self._is_wanted = asyncio.Event()
 
+    async def adopt(self) -> None:
+        """Look after what is registered already; raises an :class:`.AddonOperatorError`."""
+        async with self._writing:
+            table = await self._read()
+            if any(table.values()):
+                await self._write(table)
+
     async def keep(self) -> None:
         """Look after what is registered, as soon as that is known, until cancelled."""
         await self._is_wanted.wait()

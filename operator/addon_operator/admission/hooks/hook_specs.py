@@ -12,7 +12,7 @@ from addon_operator.hook_contract.configuration import bindings, webhook_binding
 PATHS: Final[Mapping[webhook_bindings.ReviewType, str]] = {
     asked: f"/hooks/{asked.value.lower()}/" for asked in webhook_bindings.ReviewType
 }
-"""Beginning of the path at which the API server asks, by what it asks; the webhook's name follows."""
+"""Path at which the API server asks, by what it asks, after its random part; the webhook's name follows."""
 KINDS: Final[Mapping[webhook_bindings.ReviewType, registration_specs.ConfigurationKind]] = {
     webhook_bindings.ReviewType.VALIDATING: registration_specs.ConfigurationKind.VALIDATING,
     webhook_bindings.ReviewType.MUTATING: registration_specs.ConfigurationKind.MUTATING,
@@ -70,6 +70,7 @@ def spec(
     return registration_specs.WebhookSpec(
         name=binding.name,
         path=f"{PATHS[binding.type]}{binding.name}",
+        is_guarded=True,
         rules=[_rule(rule) for rule in binding.rules],
         failure_policy=binding.failure_policy,
         timeout_seconds=binding.timeout_seconds,
@@ -163,6 +164,7 @@ def _spec_of(
     return registration_specs.WebhookSpec(
         name=name,
         path=f"{PATHS[asked]}{name}",
+        is_guarded=True,
         rules=webhook.get("rules") or (),
         failure_policy=webhook.get("failurePolicy", "Fail"),
         timeout_seconds=webhook.get("timeoutSeconds", webhook_bindings.DEFAULT_TIMEOUT),

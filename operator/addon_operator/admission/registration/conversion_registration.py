@@ -71,11 +71,11 @@ class ConversionRegistrar:
         self._time = time
         self._owners: dict[str, Mapping[str, Collection[str]]] = {}
         self._noted: dict[str, frozenset[str]] | None = None
-        self._poked = certificates.bundle_changed.follow()
+        self._poked = certificates.calling_changed.follow()
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._moving: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._repairs: dict[str, repairs.Repairs] = collections.defaultdict(repairs.Repairs)
-        self._settled: dict[str, bytes | None] = {}
+        self._settled: dict[str, certificate_store.Calling] = {}
         self._problems: dict[str, str] = {}
         self._leaving: dict[str, frozenset[str]] = {}
         self._trouble: dict[str, warn_once.WarnOnce] = collections.defaultdict(
@@ -140,6 +140,7 @@ class ConversionRegistrar:
         Errors become one warning, and are tried again.
         """
         watches: dict[str, asyncio.Task[None]] = {}
+        self._certificates.keys.registered.setdefault(self, "")
         try:
             while True:
                 self._poked.clear()
@@ -179,20 +180,35 @@ class ConversionRegistrar:
     async def _look(self) -> float:
         """Return the seconds until the next look."""
         pauses = [_CHECK_SECONDS]
-        for crd in sorted(self._wanted_crds()):
+        key, noted = await self._called()
+        for crd in sorted(self._wanted_crds() | noted):
             trouble = self._trouble[crd]
             try:
-                await self._settle(crd, is_repair=True)
+                if self._hooks_of(crd):
+                    await self._settle(crd, is_repair=True)
+                else:
+                    await self._follow(crd)
             except kernel_errors.AddonOperatorError as error:
                 self._problems[crd] = str(error)
                 trouble.warn(f"the conversion of {crd} cannot be kept now: {error}")
                 pauses.append(_ERROR_SECONDS)
+                key = ""
             else:
                 trouble.over(f"the conversion of {crd} is kept")
+                if self._problems.get(crd) == _fought(crd):
+                    key = ""
                 pauses.append(
                     max(0.0, self._repairs[crd].allowed_at() - self._time.monotonic()) or _CHECK_SECONDS
                 )
+        self._certificates.keys.registered[self] = key
         return min(pauses)
+
+    async def _called(self) -> tuple[str, set[str]]:
+        """Return the key of the paths, and what is converted for hooks of which nobody spoke yet."""
+        try:
+            return (await self._certificates.refresh()).key, {*await self._notes()} | {*self._leaving}
+        except kernel_errors.AddonOperatorError:
+            return "", set()
 
     def _wanted_crds(self) -> set[str]:
         return {crd for crds in self._owners.values() for crd in crds}
@@ -223,9 +239,29 @@ class ConversionRegistrar:
                     return await self._try(crd, is_repair=is_repair)
             return await self._try(crd, is_repair=is_repair)
 
+    async def _follow(self, crd: str) -> None:
+        """Keep the address up to date of a definition for which hooks are asked of which nobody spoke."""
+        async with self._locks[crd]:
+            calling = await self._certificates.refresh()
+            try:
+                live = await self._kube.get(conversion_specs.path_of(crd))
+            except api_errors.NotFound:
+                return
+            note = conversion_specs.note_of(live)
+            is_asked = conversion_specs.conversion_of(live).get("strategy") == "Webhook"
+            if note is None or note.operator != self._namespace or not is_asked or self._hooks_of(crd):
+                return
+            patch = conversion_specs.to_set(live, self._wanted(note.hooks, calling))
+            if patch is not None:
+                await self._kube.patch(conversion_specs.path_of(crd), patch)
+
+    def _wanted(
+        self, hooks: tuple[tuple[str, str], ...], calling: certificate_store.Calling
+    ) -> conversion_specs.Wanted:
+        return conversion_specs.Wanted(self._namespace, hooks, self._address, calling.bundle, calling.key)
+
     async def _try(self, crd: str, *, is_repair: bool) -> bool:
         hooks = self._hooks_of(crd)
-        bundle = await self._certificates.refresh() if hooks else None
         try:
             live = await self._kube.get(conversion_specs.path_of(crd))
         except api_errors.NotFound:
@@ -234,17 +270,17 @@ class ConversionRegistrar:
             return False
         if not hooks:
             return await self._set_back(live)
+        calling = await self._certificates.refresh()
         self._leaving.pop(crd, None)
-        wanted = conversion_specs.Wanted(self._namespace, hooks, self._address, bundle)
-        patch = conversion_specs.to_set(live, wanted)
-        is_edit = is_repair and self._settled.get(crd, b"") == bundle
+        patch = conversion_specs.to_set(live, self._wanted(hooks, calling))
+        is_edit = is_repair and self._settled.get(crd) == calling
         if patch is not None and is_edit and not self._may_repair(crd):
             self._problems[crd] = _fought(crd)
             return False
         if patch is not None:
             await self._kube.patch(conversion_specs.path_of(crd), patch)
             self._tell(crd, is_edit=is_edit)
-        self._settled[crd] = bundle
+        self._settled[crd] = calling
         if (
             self._problems.get(crd) != _fought(crd)
             or self._time.monotonic() >= self._repairs[crd].allowed_at()

@@ -7,10 +7,12 @@ Source: ``apiextensions.k8s.io/v1`` of the Kubernetes API.
 
 import base64
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+import orjson
 
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.hook_contract import conversions
@@ -22,7 +24,8 @@ COLLECTION: Final = paths.of(API_VERSION, "customresourcedefinitions")
 NOTE: Final = conversions.NOTE
 """Annotation: which operator converts objects, for whom, and what ``spec.conversion`` was before."""
 PATH: Final = "/convert/"
-"""Path on the admission site; the name of the definition follows."""
+"""Path on the admission site, after its random part; the name of the definition follows."""
+_KEY: Final = re.compile(rf"/[0-9a-f]{{32}}(?={PATH})")
 _NONE: Final[Mapping[str, Any]] = {"strategy": "None"}
 
 Object = Mapping[str, Any]
@@ -69,6 +72,8 @@ class Wanted:
     address: specs.ClientAddress
     bundle: bytes | None
     """Authorities to trust, PEM; ``None`` leaves what others gave."""
+    key: str
+    """The random part of the path."""
 
 
 def path_of(crd_name: str) -> str:
@@ -140,7 +145,7 @@ def unconverted(live: Object) -> Sequence[str]:
 
 
 def _wanted_conversion(name: str, now: Object, wanted: Wanted) -> dict[str, Any]:
-    client_config = wanted.address.client_config(f"{PATH}{name}")
+    client_config = wanted.address.client_config(specs.guarded(f"{PATH}{name}", wanted.key))
     if wanted.bundle is not None:
         client_config["caBundle"] = base64.b64encode(wanted.bundle).decode()
     elif bundle := ((now.get("webhook") or {}).get("clientConfig") or {}).get("caBundle"):
@@ -149,9 +154,10 @@ def _wanted_conversion(name: str, now: Object, wanted: Wanted) -> dict[str, Any]
     return {"strategy": "Webhook", "webhook": webhook}
 
 
-def _client(conversion: Object) -> Object:
+def _client(conversion: Object) -> str:
     found = (conversion.get("webhook") or {}).get("clientConfig") or {}
-    return {key: value for key, value in found.items() if key != "caBundle"}
+    called = {key: value for key, value in found.items() if key != "caBundle"}
+    return _KEY.sub("", orjson.dumps(called, option=orjson.OPT_SORT_KEYS).decode())
 
 
 def _patch(live: Object, note: str | None, conversion: Object) -> Object:

@@ -53,7 +53,7 @@ class Registrar:
     ) -> None:
         self._kube = kube
         self._keepers = [_Keeper(kube, one, address, certificates, log, time) for one in configurations]
-        self._poked = certificates.bundle_changed.follow()
+        self._poked = certificates.calling_changed.follow()
         self._watched = configurations
         self._time = time
         self._trouble = warn_once.WarnOnce(log)
@@ -161,7 +161,7 @@ class _Keeper:
         self._is_another = False
         """Whether what is kept is not what this process began with: no old replica wants it."""
         self._was_left = False
-        self._settled_bundle: bytes | None = None
+        self._settled_calling: certificate_store.Calling | None = None
         self._respected: tuple[str, float] | None = None
         self._settling = asyncio.Lock()
 
@@ -192,6 +192,7 @@ class _Keeper:
         return min(_CHECK_SECONDS, waits) if waits > 0 else _CHECK_SECONDS
 
     async def ensure(self) -> None:
+        self._certificates.keys.registered.setdefault(self, "")
         async with self._settling:
             for _ in range(1, _ATTEMPTS):
                 # If another replica was faster, its work is looked at now.
@@ -200,22 +201,22 @@ class _Keeper:
             return await self._settle()
 
     async def _settle(self) -> None:
-        bundle = await self._certificates.refresh()
+        calling = await self._certificates.refresh()
         live = await self._read()
-        wanted = specs.webhooks_of(self._configuration, self._address, bundle)
+        wanted = specs.webhooks_of(self._configuration, self._address, calling.bundle, calling.key)
         stored = (live or {}).get("webhooks") or []
-        if bundle is None:
+        if calling.bundle is None:
             specs.with_bundles_of(wanted, stored)
         owner = await self._owner_reference()
         if live is None and not wanted:
             # Without webhooks it need not be there.
-            self._settled(bundle)
+            self._settled(calling)
         elif live is not None and self._is_right(live, wanted, owner):
-            self._settled(bundle)
-        elif self._is_ours_to_write(live or {}, bundle):
+            self._settled(calling)
+        elif self._is_ours_to_write(live or {}, calling):
             await self._store(live, wanted)
-            self._tell(bundle)
-            self._settled(bundle)
+            self._tell(calling)
+            self._settled(calling)
         elif self._respected is None:
             self._is_fought = True
 
@@ -249,7 +250,7 @@ class _Keeper:
         except api_errors.NotFound:
             return None
 
-    def _is_ours_to_write(self, live: Mapping[str, Any], bundle: bytes | None) -> bool:
+    def _is_ours_to_write(self, live: Mapping[str, Any], calling: certificate_store.Calling) -> bool:
         now, replaced = self._clock.monotonic(), self._replaced(live)
         is_respected = self._respect(live, now)
         if self._digest in replaced and not self._is_another:
@@ -262,14 +263,15 @@ class _Keeper:
             return True
         if is_respected and _annotation(live, DIGEST) not in replaced:
             return False
-        return self._is_rotation(bundle) or now >= self._repairs.allowed_at()
+        return self._is_rotation(calling) or now >= self._repairs.allowed_at()
 
-    def _is_rotation(self, bundle: bytes | None) -> bool:
-        return self._was_settled and bundle != self._settled_bundle
+    def _is_rotation(self, calling: certificate_store.Calling) -> bool:
+        return self._was_settled and calling != self._settled_calling
 
-    def _settled(self, bundle: bytes | None) -> None:
+    def _settled(self, calling: certificate_store.Calling) -> None:
         self._was_settled = True
-        self._settled_bundle = bundle
+        self._settled_calling = calling
+        self._certificates.keys.registered[self] = calling.key
         self._respected = None
         if self._clock.monotonic() >= self._repairs.allowed_at():
             # It lasted as long as the others had time to change it.
@@ -334,12 +336,12 @@ class _Keeper:
     def _called(self) -> str:
         return f"{self.kind.value} {self._configuration.name}"
 
-    def _tell(self, bundle: bytes | None) -> None:
+    def _tell(self, calling: certificate_store.Calling) -> None:
         name = self._called
         if not self._was_settled:
             self._log.info(f"{name} has been registered")
-        elif self._is_rotation(bundle):
-            self._log.info(f"{name} has got the authorities of the new certificates")
+        elif self._is_rotation(calling):
+            self._log.info(f"{name} has got the new authorities of certificates, or new paths")
         else:
             self._repairs.note(self._clock.monotonic())
             self._log.info(f"{name} was changed or removed by somebody and has been restored")

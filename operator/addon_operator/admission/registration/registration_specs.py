@@ -67,6 +67,8 @@ class WebhookSpec:
     """A label selector as the API writes it."""
     rules: Sequence[Mapping[str, Any]] = ()
     """As the API writes them, in place of operations, resource, group and version."""
+    is_guarded: bool = False
+    """Whether the path begins with a random part, without which nothing is answered."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -161,16 +163,25 @@ def _is_host(host: str) -> bool:
 
 
 def webhooks_of(
-    configuration: WebhookConfiguration, address: ClientAddress, bundle: bytes | None
+    configuration: WebhookConfiguration, address: ClientAddress, bundle: bytes | None, key: str
 ) -> list[dict[str, Any]]:
-    """Return the ``webhooks`` of the object; without ``caBundle`` if ``bundle`` is ``None``."""
-    return [_webhook(configuration.kind, webhook, address, bundle) for webhook in configuration.webhooks]
+    """Return the ``webhooks`` of the object; without ``caBundle`` if ``bundle`` is ``None``.
+
+    ``key`` is the random part of guarded paths.
+    """
+    return [_webhook(configuration.kind, webhook, address, bundle, key) for webhook in configuration.webhooks]
+
+
+def guarded(path: str, key: str) -> str:
+    """Return a path with the random part that it needs."""
+    return f"/{key}{path}"
 
 
 def _webhook(
-    kind: ConfigurationKind, webhook: WebhookSpec, address: ClientAddress, bundle: bytes | None
+    kind: ConfigurationKind, webhook: WebhookSpec, address: ClientAddress, bundle: bytes | None, key: str
 ) -> dict[str, Any]:
-    client_config = address.client_config(webhook.path)
+    path = guarded(webhook.path, key) if webhook.is_guarded else webhook.path
+    client_config = address.client_config(path)
     if bundle is not None:
         client_config["caBundle"] = base64.b64encode(bundle).decode()
     rule = {
@@ -218,8 +229,8 @@ def with_owner(owners: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -
 
 
 def digest(configuration: WebhookConfiguration, address: ClientAddress) -> str:
-    """Return a digest of what is wanted, whatever the certificates."""
-    text = orjson.dumps(webhooks_of(configuration, address, None), option=orjson.OPT_SORT_KEYS)
+    """Return a digest of what is wanted, whatever the certificates and keys."""
+    text = orjson.dumps(webhooks_of(configuration, address, None, "*"), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:16]
 
 

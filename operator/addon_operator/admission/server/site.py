@@ -2,7 +2,8 @@
 
 A review, from the request to its answer:
 
-1. Take only JSON, and nothing before the presets are known: 415 and 503 say so.
+1. Take only what begins with the random part of the path, where it has one, and is JSON, and nothing before
+   the presets are known: 403, 415 and 503 say so.
 2. Read the body within a time, a size and a budget of memory that all reviews share; what is over one of
    them is refused with 408, 413 or 503, and its connection closed.
 3. Parse it, and see that it is what the API server may ask at this path.
@@ -23,7 +24,7 @@ import functools
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from aiohttp import web
@@ -46,6 +47,7 @@ CONNECTIONS: Final = connections.Bounds(connections=512, request=35.0, idle=600.
 NOT_READY: Final = "the operator has not read all that it needs for an answer yet"
 """Why reviews are refused at first: whoever starts the operator expects that."""
 _JSON: Final = "application/json"
+_KEY: Final = "key"
 _BODY_SECONDS: Final = 5.0
 # With half a second before it: what a hook may take that says nothing of its time.
 _SHUTDOWN_SECONDS: Final = 9.0
@@ -77,6 +79,18 @@ class AdmissionListenError(errors.ConfigurationError):
     """The address and port of the admission server cannot be listened on."""
 
 
+class Guard(Protocol):
+    """Knows the random part of paths; :class:`.CertificateStore`, or a test."""
+
+    async def accepts(self, key: str) -> bool:
+        """Say whether the API server may call with it."""
+        ...
+
+    def expose(self) -> None:
+        """Have it changed soon: the API server may have quoted it in an error."""
+        ...
+
+
 class Route(msgspec.Struct, frozen=True):
     """Who answers the reviews of a path."""
 
@@ -94,6 +108,8 @@ class Route(msgspec.Struct, frozen=True):
     """Whether reviews are answered, where that does not depend on what the site waits for."""
     account: review_budget.MemoryBudget | None = None
     """What its reviews are held on, where others must not find that used up."""
+    guard: Guard | None = None
+    """Who knows the random part that the path begins with, and without which nothing is read or run."""
 
 
 class ListenOptions(msgspec.Struct, frozen=True):
@@ -181,6 +197,8 @@ class AdmissionSite:
         app = web.Application()
         for path, route in self._routes.items():
             app.router.add_post(path, self._endpoint(path, route))
+            if route.guard is not None:
+                app.router.add_post(f"/{{{_KEY}}}{path}", self._endpoint(path, route))
         return app
 
     def _endpoint(self, path: str, route: Route) -> _Endpoint:
@@ -190,6 +208,9 @@ class AdmissionSite:
             response = await self._respond(path, route, request)
             if self._stopping or connections.context_of(request) is not self._tls.context:
                 response.force_close()
+            is_lost = request.transport is None or request.transport.is_closing()
+            if route.guard is not None and (response.status not in (200, 403) or is_lost):
+                route.guard.expose()
             self._tell(events.ReviewAnswered(path, response.status, time.perf_counter() - began))
             return response
 
@@ -207,7 +228,7 @@ class AdmissionSite:
         return web.Response(body=body, content_type=_JSON)
 
     async def _answer(self, path: str, route: Route, request: web.Request) -> bytes:
-        self._check(request, route)
+        await self._check(request, route)
         try:
             with (route.account or self._account).request() as held:
                 body = await _body(request, route.max_body, held)
@@ -220,7 +241,9 @@ class AdmissionSite:
         except review_budget.OverloadedError as error:
             raise _RefusedError(503, "too many reviews are being answered") from error
 
-    def _check(self, request: web.Request, route: Route) -> None:
+    async def _check(self, request: web.Request, route: Route) -> None:
+        if route.guard is not None and not await route.guard.accepts(request.match_info.get(_KEY, "")):
+            raise _RefusedError(403, "the path is not the one that is registered now")
         if request.content_type != _JSON:
             raise _RefusedError(415, f"the Content-Type is {request.content_type!r}: send {_JSON}")
         if "Content-Encoding" in request.headers:
@@ -287,9 +310,9 @@ def _review(route: Route, request: web.Request, body: bytes) -> reviews.Review:
     if not route.hands_on:
         return review
     waits = _waits(request)
-    return msgspec.structs.replace(
-        review, path=request.path, sent=body, seconds=math.inf if waits is None else waits
-    )
+    key = request.match_info.get(_KEY)
+    path = request.path if key is None else request.path.removeprefix(f"/{key}")
+    return msgspec.structs.replace(review, path=path, sent=body, seconds=math.inf if waits is None else waits)
 
 
 def _too_large(most: int) -> _RefusedError:

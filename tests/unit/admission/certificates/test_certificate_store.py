@@ -16,6 +16,7 @@ from addon_operator.admission.certificates import (
     certificate_store_files,
     certificate_store_secret,
     certificates,
+    path_keys,
     tls,
 )
 from addon_operator.kernel import errors as kernel_errors
@@ -74,6 +75,10 @@ def material(clock: Clock) -> certificate_store.Material:
     )
 
 
+def keys(clock: Clock) -> path_keys.PathKeys:
+    return path_keys.PathKeys(api_server.client_of(api_server.ApiServer(), clock), "system", "webhook", clock)
+
+
 class Served(tls.LiveTls):
     """Remembers what it served."""
 
@@ -89,9 +94,9 @@ class Served(tls.LiveTls):
 
 async def kept(clock: Clock, source: Source, log: logs.Lines) -> tuple[list[certificates.KeyPair], bool]:
     served = Served()
-    store = certificate_store.CertificateStore(source, served, log, clock)
+    store = certificate_store.CertificateStore(source, served, keys(clock), log, clock)
     await store.refresh()
-    changed = store.bundle_changed.follow()
+    changed = store.calling_changed.follow()
     with pytest.raises(EndOfTestError):
         await store.keep()
     return served.pairs, changed.is_set()
@@ -127,7 +132,7 @@ async def test_a_problem_is_reported_once_and_retried_sooner() -> None:
 async def test_the_time_that_is_left_is_that_of_the_served_certificate() -> None:
     clock = Clock()
     store = certificate_store.CertificateStore(
-        Source(material(clock)), tls.LiveTls(), logs.Lines(), time=clock
+        Source(material(clock)), tls.LiveTls(), keys(clock), logs.Lines(), time=clock
     )
     await store.refresh()
     clock.now += 3600
@@ -435,7 +440,7 @@ def test_certificates_last_a_year_and_their_authority_ten() -> None:
 async def test_without_a_certificate_that_holds_pods_cannot_be_admitted_and_why_is_told() -> None:
     clock = Clock()
     source = Source(kernel_errors.AddonOperatorError("may not get secrets"), material(clock))
-    store = certificate_store.CertificateStore(source, tls.LiveTls(), logs.Lines(), clock)
+    store = certificate_store.CertificateStore(source, tls.LiveTls(), keys(clock), logs.Lines(), clock)
     told = [store.unready_reason]
     with contextlib.suppress(kernel_errors.AddonOperatorError):
         await store.refresh()

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from typing_extensions import override
 
-from addon_operator.admission.certificates import certificate_store
+from addon_operator.admission.certificates import certificate_store, path_keys
 from addon_operator.admission.registration import conversion_registration, conversion_specs
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
@@ -34,11 +34,18 @@ class Bundle(certificate_store.CertificateStore):
 
     def __init__(self) -> None:
         self.text: bytes | None = b"one"
-        self.bundle_changed = waiting.News()
+        self.calling_changed = waiting.News()
+        self.key = "k1"
+        self.keys = path_keys.PathKeys(
+            api_server.client_of(api_server.ApiServer(), api_server.Pauses()),
+            "system",
+            "s",
+            api_server.Pauses(),
+        )
 
     @override
-    async def refresh(self) -> bytes | None:
-        return self.text
+    async def refresh(self) -> certificate_store.Calling:
+        return certificate_store.Calling(self.text, self.key)
 
 
 class Sleeps(waiting.SystemTime):
@@ -210,7 +217,7 @@ async def look(registrar: conversion_registration.ConversionRegistrar) -> None:
 
 async def test_a_definition_is_converted_by_the_admission_site(site: Site, definitions: Definitions) -> None:
     await site.start().register("cron", {CRD: ["x.sh"]})
-    service = {"namespace": "system", "name": "addon-operator", "port": 443, "path": f"/convert/{CRD}"}
+    service = {"namespace": "system", "name": "addon-operator", "port": 443, "path": f"/k1/convert/{CRD}"}
     assert definitions.conversion() == {
         "strategy": "Webhook",
         "webhook": {
@@ -418,6 +425,34 @@ async def test_it_follows_the_rotation_of_certificates(site: Site, definitions: 
         await look(registrar)
         assert definitions.client_config()["caBundle"] == base64.b64encode(text).decode()
     assert site.log.lines[-1][1].endswith("spec.conversion is up to date again")
+
+
+async def test_it_follows_the_random_part_of_the_path_also_before_its_module_runs_again(
+    site: Site, definitions: Definitions
+) -> None:
+    await site.start().register("cron", {CRD: ["x.sh"]})
+    note, again = definitions.note(), site.start()
+    site.bundle.key = "k2"
+    await look(again)
+    assert definitions.client_config()["service"]["path"] == f"/k2/convert/{CRD}"
+    assert (definitions.note(), again.trouble(CRD)) == (note, "")
+    assert set(site.bundle.keys.registered.values()) == {"k2"}
+    definitions.edit(spec={"conversion": {"strategy": "None", "webhook": None}})
+    site.bundle.key = "k3"
+    await look(again)
+    assert definitions.conversion() == NONE
+
+
+async def test_an_annotation_that_was_taken_away_while_the_path_changed_does_not_bring_back_our_own_address(
+    site: Site, definitions: Definitions
+) -> None:
+    site.bundle.key = "0" * 32
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    definitions.edit(metadata={"annotations": {conversion_specs.NOTE: None}})
+    site.bundle.key = "1" * 32
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    assert definitions.note()["before"] == NONE
 
 
 async def test_authorities_that_others_give_stay(site: Site) -> None:

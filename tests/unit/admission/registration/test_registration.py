@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from addon_operator.admission.certificates import certificate_store
+from addon_operator.admission.certificates import certificate_store, path_keys
 from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
@@ -29,11 +29,18 @@ class Bundle(certificate_store.CertificateStore):
 
     def __init__(self, text: bytes | None = b"one") -> None:
         self.text = text
-        self.bundle_changed = waiting.News()
+        self.calling_changed = waiting.News()
+        self.key = "k1"
+        self.keys = path_keys.PathKeys(
+            api_server.client_of(api_server.ApiServer(), api_server.Pauses()),
+            "system",
+            "s",
+            api_server.Pauses(),
+        )
 
     @override
-    async def refresh(self) -> bytes | None:
-        return self.text
+    async def refresh(self) -> certificate_store.Calling:
+        return certificate_store.Calling(self.text, self.key)
 
 
 class Stored:
@@ -219,7 +226,7 @@ async def test_new_authorities_are_registered_and_are_no_repair(replicas: Replic
         trust.text = f"one, and {number}".encode()
         await registrar.ensure()
         assert stored.bundle == trust.text
-    assert replicas.log.lines[-1][1].endswith("has got the authorities of the new certificates")
+    assert replicas.log.lines[-1][1].endswith("has got the new authorities of certificates, or new paths")
 
 
 async def test_without_authorities_of_ours_those_of_others_stay(replicas: Replicas, stored: Stored) -> None:
@@ -356,16 +363,16 @@ async def test_an_edit_while_one_registrar_looks_is_not_taken_from_it_by_another
     await busy.ensure()
     again = asyncio.Event()
 
-    async def refresh() -> bytes | None:
+    async def refresh() -> certificate_store.Calling:
         (again if begun.is_set() else begun).set()
         await go_on.wait()
-        return b"one"
+        return certificate_store.Calling(b"one", "k1")
 
     bundle.refresh = refresh  # type: ignore[method-assign]  # a certificate that takes its time
     keeping = [asyncio.create_task(each.keep()) for each in (other, busy)]
     await begun.wait()
     # What the watch of the edited object tells, too.
-    bundle.bundle_changed.set()
+    bundle.calling_changed.set()
     for _ in range(20):
         await asyncio.sleep(0)
     go_on.set()
@@ -374,6 +381,21 @@ async def test_an_edit_while_one_registrar_looks_is_not_taken_from_it_by_another
     for task in keeping:
         task.cancel()
     await asyncio.gather(*keeping, return_exceptions=True)
+
+
+async def test_a_guarded_path_follows_its_random_part_and_replicas_that_know_it_leave_each_other_alone(
+    replicas: Replicas, stored: Stored
+) -> None:
+    trust = Bundle()
+    guarded = dataclasses.replace(WANTED, webhooks=(dataclasses.replace(SPEC, is_guarded=True),))
+    both = [replicas.start(guarded, trust=trust) for _ in range(2)]
+    for key in ("k1", "k2"):
+        trust.key = key
+        for registrar in both:
+            await registrar.ensure()
+        assert stored.webhook["clientConfig"]["service"]["path"] == f"/{key}/mutate-pods"
+        assert set(trust.keys.registered.values()) == {key}
+    assert stored.writes == 2
 
 
 async def test_one_edit_a_day_is_undone_at_once_every_day(replicas: Replicas, stored: Stored) -> None:
@@ -419,7 +441,7 @@ class Rounds:
         if self.left < 0:
             self.done.set()
         else:
-            self._bundle.bundle_changed.set()
+            self._bundle.calling_changed.set()
         if self._answer is not None:
             return self._answer
         return (

@@ -43,7 +43,7 @@ VALIDATING = specs.WebhookConfiguration(specs.ConfigurationKind.VALIDATING, "add
 
 def webhooks(**changes: object) -> list[dict[str, Any]]:
     webhook = dataclasses.replace(PODS, **changes)  # type: ignore[arg-type]  # fields by name
-    return specs.webhooks_of(dataclasses.replace(MUTATING, webhooks=(webhook,)), SERVICE, BUNDLE)
+    return specs.webhooks_of(dataclasses.replace(MUTATING, webhooks=(webhook,)), SERVICE, BUNDLE, "k")
 
 
 def test_a_mutating_webhook_is_written_out() -> None:
@@ -82,7 +82,7 @@ def test_a_mutating_webhook_is_written_out() -> None:
 
 
 def test_a_validating_webhook_has_no_second_call() -> None:
-    (webhook,) = specs.webhooks_of(VALIDATING, SERVICE, None)
+    (webhook,) = specs.webhooks_of(VALIDATING, SERVICE, None, "k")
     assert "reinvocationPolicy" not in webhook
     assert "caBundle" not in webhook["clientConfig"]
     assert webhook["matchConditions"] == []
@@ -178,6 +178,6 @@ def test_an_added_or_removed_webhook_is_seen() -> None:
 
 
 def test_a_bundle_that_others_inject_is_kept() -> None:
-    wanted = specs.webhooks_of(MUTATING, SERVICE, None)
+    wanted = specs.webhooks_of(MUTATING, SERVICE, None, "k")
     specs.with_bundles_of(wanted, webhooks())
     assert wanted == webhooks()

@@ -11,7 +11,7 @@ import jsonschema
 from addon_operator.documents import json_pointers, json_schemas
 from addon_operator.hook_contract import crontab, jq_programs
 from addon_operator.kernel import clock, errors, names, version_ranges
-from addon_operator.kernel.json_types import JsonValue
+from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 _TYPES: Final = {
     "string": "a text",
@@ -57,6 +57,14 @@ class Checker:
 def nearest(key: str, known: Collection[str], hidden: Collection[str] = ()) -> str:
     """Return a hint at the name most like ``key``, or the list; ``hidden`` names are not listed."""
     return names.did_you_mean(key, (*hidden, *known), f"known are {', '.join(sorted(known))}")
+
+
+def unknown_keys(document: JsonObject, schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield for each key of a document that its schema does not have what is known of it."""
+    known, elsewhere = schema["properties"], schema["x-elsewhere"]
+    for key in document:
+        if key not in known:
+            yield f"the key {key!r} is not known here; {elsewhere.get(key) or nearest(key, known, elsewhere)}"
 
 
 def place(*parts: str | int) -> str:
@@ -114,11 +122,7 @@ def _remedy(schema: Mapping[str, Any]) -> str:
 
 
 def _unknown_keys(violation: _Violation) -> Iterator[str]:
-    schema: Any = violation.error.schema
-    known, elsewhere = schema["properties"], schema["x-elsewhere"]
-    for key in violation.instance:
-        if key not in known:
-            yield f"the key {key!r} is not known here; {elsewhere.get(key) or nearest(key, known, elsewhere)}"
+    return unknown_keys(violation.instance, cast("Any", violation.error.schema))
 
 
 def _required(violation: _Violation) -> Iterator[str]:
@@ -255,7 +259,8 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
         names.LABEL_MAX,
     ),
     "rule-resource": _matches(
-        lambda text: names.is_resource(text.replace(_ANY, "any")),
+        # A kind is taken, with a warning: the API server takes it, too.
+        lambda text: names.is_resource(text.replace(_ANY, "any").lower()),
         "a resource; write its plural in lower case, such as configmaps or pods/status, or '*'",
     ),
     "release-name": _matches(

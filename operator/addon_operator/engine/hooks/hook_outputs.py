@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from addon_operator.aio import threads
@@ -24,6 +24,9 @@ Read = TypeVar("Read")
 
 LARGE_CHARS: Final = 64 * 1024
 """From so many characters of documents on, YAML takes so long that it is not read in this process."""
+
+
+_MOST_HINTS: Final = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class CheckedOutputs:
     """What :attr:`values` makes of the section, as long as that does not change."""
     metrics: tuple[metric_operations.Operation, ...]
     metric_plan: hook_metrics.MetricPlan | None
+    hints: tuple[str, ...] = ()
+    """What the author of the hook may not have meant: the sentence after its name, for each output."""
 
 
 class HookOutputs:
@@ -95,6 +100,7 @@ class HookOutputs:
             None if values is None else await self._patched(hook.module, values, config),
             metrics,
             await self._plan_metrics(hook, metrics),
+            tuple(_hints(objects, metrics)),
         )
 
     async def apply(
@@ -166,6 +172,20 @@ async def _read(
     if not text or text.isspace():
         return None
     return await asyncio.to_thread(parse, text, _source(hook, variable))
+
+
+def _hints(
+    objects: Sequence[object_operations.Operation], metrics: Sequence[metric_operations.Operation]
+) -> Iterator[str]:
+    """Yield for each output which keys of it have no effect."""
+    for variable, origins in (
+        (hook_exchange.KUBERNETES_PATCH, [operation.origin for operation in objects]),
+        (hook_exchange.METRICS, metrics),
+    ):
+        found = [f"document [{origin.index}], {text}" for origin in origins for text in origin.ignored]
+        if found:
+            more = f"; and {len(found) - _MOST_HINTS} more" if len(found) > _MOST_HINTS else ""
+            yield f"wrote keys to ${variable} that have no effect: {'; '.join(found[:_MOST_HINTS])}{more}"
 
 
 def _writer(

@@ -82,7 +82,7 @@ class HookExecutor:
             self._tell(events.HookFailed(labels, failed, allow_failure))
             raise
         self._tell(events.HookSucceeded(labels, ran.result))
-        self._hint(labels, ran.hint)
+        self._hint(labels, ran.hint, *outputs.hints)
         return effects
 
     async def ask(
@@ -108,6 +108,7 @@ class HookExecutor:
         if question.drops_outputs:
             return ran.answer, hook_outputs.HookEffects()
         outputs = await self._outputs.check(hook, ran)
+        self._hint(labels, *outputs.hints)
         if not question.may_patch_values:
             check_without_values(hook, labels.binding, outputs)
         return ran.answer, await self._outputs.apply(hook, outputs, question.seconds)
@@ -134,11 +135,11 @@ class HookExecutor:
             context.is_within(hook_exchange.SHORT_INPUT) for context in contexts
         )
 
-    def _hint(self, labels: events.HookLabels, hint: str) -> None:
-        """Tell what a hook may do in each of its runs."""
-        # What follows may be another word each time.
-        seen = (labels.module, labels.hook, hint.partition(":")[0])
-        if hint:
+    def _hint(self, labels: events.HookLabels, *hints: str) -> None:
+        """Report what a hook may do in each of its runs."""
+        for hint in filter(None, hints):
+            # What follows may be another word each time.
+            seen = (labels.module, labels.hook, hint.partition(":")[0])
             self._tell(events.HookDoubted(labels, hint, seen not in self._hinted))
             self._hinted.add(seen)
 

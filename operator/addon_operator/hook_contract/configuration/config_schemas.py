@@ -67,7 +67,7 @@ _SETTINGS: Final = schema_parts.mapping(
     {
         "executionMinInterval": _PERIOD,
         "executionMinPeriod": _PERIOD,
-        "executionBurst": {"type": "integer", "minimum": 1, "maximum": 2**53},
+        "executionBurst": {"type": "integer", "minimum": 0, "maximum": 2**53},
         "executionTimeout": _PERIOD,
     }
 )
@@ -86,7 +86,7 @@ _SCHEDULE: Final = schema_parts.mapping(
 _KUBERNETES: Final = schema_parts.mapping(
     {
         **_COMMON,
-        "apiVersion": {"type": "string", "format": "api-version"},
+        "apiVersion": {"type": "string", "format": "api-version-or-empty"},
         "kind": schema_parts.NAME,
         "executeHookOnEvent": _EVENTS,
         "watchEvent": _EVENTS,

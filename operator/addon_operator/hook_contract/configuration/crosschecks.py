@@ -93,7 +93,7 @@ def _of_webhooks(document: JsonObject) -> Iterator[str]:
                 hint = violations.nearest(group, groups) if groups else "none of them is of any"
                 brings = "so that it brings no snapshots"
                 yield f"{where}.group: no kubernetes binding is of the group {group!r}, {brings}; {hint}"
-            yield from webhook_crosschecks.singulars(where, item)
+            yield from webhook_crosschecks.unmatched(where, item)
     yield from webhook_crosschecks.hurried(
         [pair for key in webhook_schemas.ADMISSION for pair in _items(document, key)]
     )

@@ -196,7 +196,7 @@ def _warnings(document: JsonObject, *, is_legacy: bool) -> Iterator[str]:
 def _settings(raw: _Raw) -> HookSettings:
     return HookSettings(
         execution_min_interval=_period(raw.get("executionMinInterval", raw.get("executionMinPeriod"))),
-        execution_burst=raw.get("executionBurst"),
+        execution_burst=raw.get("executionBurst") or None,
         execution_timeout=_period(raw.get("executionTimeout")),
     )
 

@@ -50,26 +50,30 @@ def _resources(spot: str, listed: list[JsonValue]) -> Iterator[str]:
             yield f"{spot}: {found!r} stands for {name!r}, too; remove one of the two"
 
 
-def singulars(where: str, item: JsonObject) -> Iterator[str]:
-    """Yield which resources of Kubernetes' own a webhook's rules name in the singular: they match nothing.
+def unmatched(where: str, item: JsonObject) -> Iterator[str]:
+    """Yield which resources of a webhook's rules are kinds, or the singular of one of Kubernetes' own.
 
-    An API server takes that, as there could be such a resource.
+    An API server takes that, as there could be such a resource, and no request matches it.
     """
     for index, rule in enumerate(_list(item, "rules")):
         groups = [group for group in _list(rule, "apiGroups") if isinstance(group, str)]
-        if not any("." not in group or group.endswith(".k8s.io") for group in groups):
-            continue
+        is_own = any("." not in group or group.endswith(".k8s.io") for group in groups)
         for number, name in enumerate(_list(rule, "resources")):
-            if isinstance(name, str) and (plural := _plural(name)):
-                spot = f"{where}.rules[{index}].resources[{number}]"
+            if not isinstance(name, str):
+                continue
+            plural = _plural(name.lower()) if is_own else ""
+            spot = f"{where}.rules[{index}].resources[{number}]"
+            if plural and plural != name:
                 yield f"{spot}: {name!r} is not the plural, so that no request matches; write {plural!r}"
+            elif name != name.lower():
+                yield f"{spot}: {name!r} is a kind, so that no request matches; write its lower-case plural"
 
 
 def _plural(name: str) -> str:
-    """Return what was meant by the singular of one of Kubernetes' own; empty for everything else."""
+    """Return the resource of Kubernetes' own that was meant; empty for everything else."""
     resource, slash, part = name.partition("/")
-    possible = (f"{resource}s", f"{resource}es", f"{resource.removesuffix('y')}ies")
-    found = "" if resource in _PLURALS else next((each for each in possible if each in _PLURALS), "")
+    possible = (resource, f"{resource}s", f"{resource}es", f"{resource.removesuffix('y')}ies")
+    found = next((each for each in possible if each in _PLURALS), "")
     return found and f"{found}{slash}{part}"
 
 

@@ -46,6 +46,8 @@ class MetricChange:
     """Upper bounds, ascending, without +Inf; ``None`` if the hook gave none."""
     group: str = ""
     """Empty: the series is in no group and never expires."""
+    ignored: tuple[str, ...] = ()
+    """Keys of the document that are not known: a sentence for each."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Expire:
 
     index: int
     group: str
+    ignored: tuple[str, ...] = ()
 
 
 Operation: TypeAlias = MetricChange | Expire
@@ -116,13 +119,15 @@ def is_one(document: JsonObject) -> bool:
 def _operation(index: int, document: JsonValue, where: str) -> Operation:
     if not isinstance(document, dict):
         raise MetricOperationError(f"{where}: it is not a mapping; write one operation in each document")
+    ignored = tuple(violations.unknown_keys(document, _SCHEMA))
     document = _without_unset(document)
     wrong = _CHECKER.find(document) or [*_contradictions(document)]
     if wrong:
-        raise MetricOperationError(f"{where}, {'; '.join(dict.fromkeys(wrong))}")
+        # Among what is not known may be what is missing, misspelt.
+        raise MetricOperationError(f"{where}, {'; '.join(dict.fromkeys([*wrong, *ignored]))}")
     group = str(document.get("group", ""))
     if document.get("action") == EXPIRE:
-        return Expire(index, group)
+        return Expire(index, group, ignored)
     action, value = _action_and_value(document)
     return MetricChange(
         index=index,
@@ -132,17 +137,27 @@ def _operation(index: int, document: JsonValue, where: str) -> Operation:
         labels=cast("dict[str, str]", document.get("labels", {})),
         buckets=tuple(map(float, _numbers(document, "buckets"))) or None,
         group=group,
+        ignored=ignored,
     )
 
 
 def _without_unset(document: JsonObject) -> JsonObject:
-    """Return the same without what Go writes for members that a hook did not set."""
+    """Return the known keys without what Go and jq write for those that a hook did not set.
+
+    A label that is null has no value, as for the Go operator: without it, the series would have other labels
+    than the metric has elsewhere.
+    """
     is_expire = document.get("action") == EXPIRE
-    return {
+    given: JsonObject = {
         key: value
         for key, value in document.items()
-        if not (key == "labels" and value is None) and not (is_expire and key == "name" and value == "")
+        if key in _SCHEMA["properties"]
+        and value is not None
+        and not (is_expire and key == "name" and value == "")
     }
+    if isinstance(labels := given.get("labels"), dict):
+        given["labels"] = {name: "" if value is None else value for name, value in labels.items()}
+    return given
 
 
 def _action_and_value(document: JsonObject) -> tuple[MetricAction, JsonValue]:

@@ -52,6 +52,8 @@ class Origin:
     """Of the document, from 0."""
     operation: str
     """``Create``, ``MergePatch`` and so on."""
+    ignored: tuple[str, ...] = ()
+    """Keys of the document that are not known, or are of other operations: a sentence for each."""
 
     def __str__(self) -> str:
         return f"document [{self.index}] ({self.operation})"
@@ -174,13 +176,16 @@ def _operation(index: int, document: JsonValue, source: str) -> Operation:
     if not isinstance(document, dict):
         raise ObjectOperationError(f"{where}: it is not a mapping; write one operation in each document")
     name = _name(document, where)
-    decoded = _decoded(document, where)
+    schema = object_schemas.BY_OPERATION[name]
+    ignored = tuple(violations.unknown_keys(document, schema))
+    decoded = _decoded(document, schema, where)
     found = _CHECKERS[name].find(decoded)
     if found:
-        raise ObjectOperationError(f"{where} ({name}), {'; '.join(dict.fromkeys(found))}")
+        # Among what is not known may be what is missing, misspelt.
+        raise ObjectOperationError(f"{where} ({name}), {'; '.join(dict.fromkeys([*found, *ignored]))}")
     try:
         check_writable(decoded)
-        return _MAKERS[name](Origin(index, name), decoded)
+        return _MAKERS[name](Origin(index, name, ignored), decoded)
     except (ObjectOperationError, _FieldError) as error:
         raise ObjectOperationError(f"{where} ({name}), {error}") from error
 
@@ -201,9 +206,17 @@ def _name(document: JsonObject, where: str) -> str:
     return name
 
 
-def _decoded(document: JsonObject, where: str) -> JsonObject:
-    """Return the document with what may be given as a text, ``object`` or a patch, taken out of it."""
-    decoded = dict(document)
+def _decoded(document: JsonObject, schema: object_schemas.Schema, where: str) -> JsonObject:
+    """Return the document with what may be given as a text, ``object`` or a patch, taken out of it.
+
+    It has no keys that its schema does not know, and no optional ones that are null, which jq writes for what
+    an object does not have.
+    """
+    decoded: JsonObject = {
+        key: value
+        for key, value in document.items()
+        if key in schema["properties"] and (value is not None or key in schema["required"])
+    }
     if (said := document.get(object_schemas.OF_GO_SDK)) is not None:
         decoded.setdefault("ignoreMissingObject", said)
     for key in ("object", "mergePatch", "jsonPatch"):
@@ -213,6 +226,12 @@ def _decoded(document: JsonObject, where: str) -> JsonObject:
                 decoded[key] = _only_document(text)
             except document_stream.DocumentError as error:
                 raise ObjectOperationError(f"{where}, {key}: {error}") from error
+    body, items = decoded.get("object"), decoded.get("jsonPatch")
+    if isinstance(body, dict) and isinstance(metadata := body.get("metadata"), dict):
+        given: JsonObject = {key: value for key, value in metadata.items() if value is not None}
+        decoded["object"] = {**body, "metadata": given}
+    if isinstance(items, list):
+        decoded["jsonPatch"] = [_known_members(item) for item in items]
     return decoded
 
 
@@ -286,13 +305,16 @@ def _merge_patch(origin: Origin, document: JsonObject) -> Operation:
 
 
 def _json_patch(origin: Origin, document: JsonObject) -> Operation:
-    items = cast("list[JsonObject]", document["jsonPatch"])
-    return Patch(origin, _target(document), [_known_members(item) for item in items], *_ignored(document))
+    items = cast("list[JsonValue]", document["jsonPatch"])
+    return Patch(origin, _target(document), items, *_ignored(document))
 
 
-def _known_members(item: JsonObject) -> JsonValue:
+def _known_members(item: JsonValue) -> JsonValue:
     # RFC 6902 has other members ignored, among them the value that the Go operator demands of a "remove".
-    return {key: item[key] for key in ("op", *json_pointers.PATCH_MEMBERS[str(item["op"])])}
+    members = json_pointers.PATCH_MEMBERS.get(str(item.get("op"))) if isinstance(item, dict) else None
+    if members is None:
+        return item
+    return {key: value for key, value in cast("JsonObject", item).items() if key in ("op", *members)}
 
 
 def _jq_patch(origin: Origin, document: JsonObject) -> Operation:

@@ -247,6 +247,23 @@ async def test_of_a_key_that_stands_twice_in_a_patch_of_values_the_last_counts_a
     assert "VALUES_JSON_PATCH_PATH: the key 'value' occurs twice" in told[0].text
 
 
+async def test_keys_without_effect_are_named_and_the_run_succeeds(bench: Bench) -> None:
+    deletion = '{"operation": "Delete", "kind": "Pod", "name": "p", "namespace": null, "jqFilter": "."}'
+    await bench.run(
+        {"KUBERNETES_PATCH_PATH": deletion, "METRICS_PATH": '{"name": "m", "set": 1, "grup": "g"}'}
+    )
+    assert bench.heard.outcomes == [("succeeded", False)]
+    objects, metrics = [event.text for event in bench.heard if isinstance(event, events.HookDoubted)]
+    assert objects == (
+        "wrote keys to $KUBERNETES_PATCH_PATH that have no effect: "
+        "document [0], the key 'jqFilter' is not known here; it is for JQPatch"
+    )
+    assert metrics == (
+        "wrote keys to $METRICS_PATH that have no effect: "
+        "document [0], the key 'grup' is not known here; did you mean 'group'?"
+    )
+
+
 async def test_series_of_a_modules_hook_have_its_module(bench: Bench) -> None:
     await bench.run({"METRICS_PATH": METRIC})
     assert bench.series == ['runs{hook="sub/hook.sh",module="web"} 1.0']

@@ -120,7 +120,8 @@ def test_every_setting_is_optional() -> None:
     assert parse_v1(onStartup=1, settings={"executionBurst": 1}).settings == hook_config.HookSettings(
         execution_burst=1
     )
-    assert parse_v1(onStartup=1, settings={}).settings == hook_config.HookSettings()
+    for unset in ({}, {"executionBurst": 0}):
+        assert parse_v1(onStartup=1, settings=unset).settings == hook_config.HookSettings()
 
 
 @rows.each(
@@ -132,7 +133,7 @@ def test_every_setting_is_optional() -> None:
             "settings.executionMinInterval: 5 is not a text; write a time with its unit",
         ),
         ({"executionTimeout": "0s"}, "settings.executionTimeout: '0s' is not longer than 0"),
-        ({"executionBurst": 0}, "settings.executionBurst: 0 is less than the smallest allowed, 1"),
+        ({"executionBurst": -1}, "settings.executionBurst: -1 is less than the smallest allowed, 0"),
         ({"executionBurst": "1"}, 'settings.executionBurst: "1" is not an integer'),
         ({"executionMinTime": "1s"}, "settings: the key 'executionMinTime' is not known here; did you mean"),
         ({"executionMinInterval": "1s", "executionMinPeriod": "1s"}, "settings: executionMinInterval and"),
@@ -195,7 +196,7 @@ def test_a_wrong_schedule_is_refused() -> None:
 
 
 def test_a_kubernetes_binding_needs_only_a_kind() -> None:
-    assert kubernetes() == bindings.KubernetesBinding("Pod")
+    assert kubernetes() == kubernetes(apiVersion="") == bindings.KubernetesBinding("Pod")
     assert kubernetes().execute_on_event == set(WatchEvent)
 
 
@@ -402,7 +403,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
         "kubernetes[0]: the key 'kind' is missing",
         'onStartup: "1" is not an integer',
         "schedule[0].crontab: 'x' has 1 field",
-        "settings.executionBurst: -1 is less than the smallest allowed, 1",
+        "settings.executionBurst: -1 is less than the smallest allowed, 0",
         "schedule[1].includeSnapshotsFrom[0]: no kubernetes binding has the name 'pods'",
     ]
 

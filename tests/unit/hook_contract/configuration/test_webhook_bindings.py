@@ -101,7 +101,6 @@ def test_a_whole_number_may_be_written_with_a_point() -> None:
         ),
         ({"rules": [{**RULE, "apiGroups": ["apps/v1"]}]}, "apiGroups[0]: 'apps/v1' is not an API group"),
         ({"rules": [{**RULE, "apiVersions": ["apps/v1"]}]}, "apiVersions[0]: 'apps/v1' is not a version"),
-        ({"rules": [{**RULE, "resources": ["ConfigMap"]}]}, "resources[0]: 'ConfigMap' is not a resource"),
         ({"rules": [{**RULE, "resources": ["pods/"]}]}, "resources[0]: 'pods/' is not a resource"),
         ({"rules": [{**RULE, "resources": ["a/b/c"]}]}, "resources[0]: 'a/b/c' is not a resource"),
         ({"rules": [{**RULE, "apiGroups": ["*", "apps"]}]}, "rules[0].apiGroups: '*' stands for all"),
@@ -180,6 +179,14 @@ def test_people_see_what_a_webhook_is_asked_about() -> None:
         (
             {"rules": [{**RULE, "apiGroups": ["*"], "resources": ["networkpolicy"]}]},
             "write 'networkpolicies'",
+        ),
+        (
+            {"rules": [{**RULE, "resources": ["ConfigMap"]}]},
+            "resources[0]: 'ConfigMap' is not the plural, so that no request matches; write 'configmaps'",
+        ),
+        (
+            {"rules": [{**RULE, "apiGroups": ["shop.example.com"], "resources": ["Order"]}]},
+            "resources[0]: 'Order' is a kind, so that no request matches; write its lower-case plural",
         ),
         ({"timeoutSeconds": 1}, "kubernetesValidating[0].timeoutSeconds: 1 leaves the hook half a second"),
     ],

@@ -63,6 +63,20 @@ def test_nothing_is_not_an_operation(text: str) -> None:
     assert parse(text) == ()
 
 
+def test_null_in_a_field_counts_as_absent_and_in_a_label_as_empty() -> None:
+    unset = {"group": None, "buckets": None, "action": None, "labels": {"node": None, "zone": "a"}}
+    assert parse(json.dumps({"name": "m", "set": 1, **unset})) == parse(
+        json.dumps({"name": "m", "set": 1, "labels": {"node": "", "zone": "a"}})
+    )
+
+
+def test_a_key_that_is_not_known_is_named_and_does_no_harm() -> None:
+    (change,) = parse(json.dumps({"name": "m", "set": 1, "lables": {"a": "b"}}))
+    assert isinstance(change, MetricChange)
+    assert change.labels == {}
+    assert change.ignored == ("the key 'lables' is not known here; did you mean 'labels'?",)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no-name": ({"set": 1}, ", the key 'name' is missing"),
     "no-action": ({"name": "m", "value": 1}, ", the key 'action' is missing; write one of add, set,"),
@@ -71,10 +85,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"name": "m", "action": "inc", "value": 1},
         ', action: "inc" is not known here; known are add, expire, observe, set',
     ),
-    "unknown-key": (
-        {"name": "m", "set": 1, "lables": {}},
-        ", the key 'lables' is not known here; did you mean 'labels'?",
+    "misspelt-value": (
+        {"name": "m", "action": "set", "valeu": 1},
+        ", the key 'value' is missing; the key 'valeu' is not known here; did you mean 'value'?",
     ),
+    "no-value-but-null": ({"name": "m", "action": "set", "value": None}, ", the key 'value' is missing"),
     "value-as-text": ({"name": "m", "action": "set", "value": "1"}, ", value: a text is not a number"),
     "value-as-flag": ({"name": "m", "set": True}, ", set: true is not a number"),
     "value-too-large": ({"name": "m", "set": 10**400}, ", set: 1000000000000"),

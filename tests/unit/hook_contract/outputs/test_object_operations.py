@@ -174,6 +174,49 @@ def test_octal_modes_and_clock_times_mean_what_they_mean_to_kubectl() -> None:
     assert operation.body == {"mode": 0o644, "at": "12:30", "big": 1000, "day": "2020-01-01"}
 
 
+@rows.each(
+    ("document", "unset"),
+    [
+        (
+            {"operation": "Delete", **POD},
+            {"apiVersion": None, "namespace": None, "ignoreMissingObject": None},
+        ),
+        ({"operation": "MergePatch", **POD, "mergePatch": {"a": None}}, {"subresource": None}),
+        ({"operation": "Apply", "object": CONFIG_MAP}, {"fieldManager": None, "force": None}),
+        (
+            {"operation": "JSONPatch", **POD, "jsonPatch": [{"op": "add", "path": "/a", "value": None}]},
+            {"jsonPatch": [{"op": "add", "path": "/a", "value": None, "from": None}]},
+        ),
+        (
+            {"operation": "Create", "object": {**CONFIG_MAP, "metadata": {"name": "x"}}},
+            {"object": {**CONFIG_MAP, "metadata": {"name": "x", "namespace": None, "labels": None}}},
+        ),
+    ],
+    ids=["Delete", "MergePatch", "Apply", "JSONPatch", "Create"],
+)
+def test_null_in_an_optional_field_counts_as_absent(document: dict[str, Any], unset: dict[str, Any]) -> None:
+    without = {key: value for key, value in document.items() if unset.get(key, value) is not None}
+    assert one({**document, **unset}) == one(without)
+
+
+@rows.each(
+    ("document", "said"),
+    [
+        (
+            {"operation": "DeleteInBackground", **POD, "jqFilter": "."},
+            "the key 'jqFilter' is not known here; it is for JQPatch",
+        ),
+        (
+            {"operation": "Create", "object": CONFIG_MAP, "subresorce": "status"},
+            "the key 'subresorce' is not known here; did you mean 'subresource'?",
+        ),
+    ],
+    ids=["of-another-operation", "unknown"],
+)
+def test_a_key_that_has_no_effect_is_named(document: dict[str, Any], said: str) -> None:
+    assert one(document).origin.ignored == (said,)
+
+
 REFUSED = {
     "unknown-operation": (
         {"operation": "Creat"},
@@ -181,13 +224,13 @@ REFUSED = {
     ),
     "no-operation": ({"object": CONFIG_MAP}, ": the key 'operation' is missing; write one of Create, "),
     "operation-is-no-text": ({"operation": 5}, ", operation: 5 is not known; known are Apply, "),
-    "unknown-key": (
+    "misspelt-key": (
         {"operation": "Create", "objekt": {}},
-        " (Create), the key 'objekt' is not known here; did you mean 'object'?",
+        " (Create), the key 'object' is missing; the key 'objekt' is not known here; did you mean 'object'?",
     ),
-    "key-of-another-operation": (
-        {"operation": "DeleteInBackground", **POD, "jqFilter": "."},
-        " (DeleteInBackground), the key 'jqFilter' is not known here; it is for JQPatch",
+    "null-in-a-required-field": (
+        {"operation": "Delete", "kind": "Pod", "name": None},
+        " (Delete), name: null",
     ),
     "no-object": ({"operation": "Create"}, " (Create), the key 'object' is missing"),
     "no-kind": ({"operation": "Delete", "name": "x"}, " (Delete), the key 'kind' is missing"),

@@ -121,6 +121,7 @@ def _besides(module: debug.Document) -> list[str]:
         module.get("foreignRecord") or "",
         module.get("chartLost") or "",
         f"not in force: {wrong}" if wrong else "",
+        module.get("unmet") or "",
         *not_registered(module.get("answering", ()), module["lastError"]),
         *module.get("hooksFail", ()),
         f"drifted: {drift}" if drift else "",

@@ -67,6 +67,8 @@ class ModuleRow(TypedDict):
     """What it is tried again for sooner."""
     chartLost: str
     """That it has a release and no chart any more, and what to do."""
+    unmet: str
+    """What it requires of the cluster and does not find, although it is enabled."""
     hooksFail: list[str]
     """Hooks that fail on events and schedules, or give the API server no answer; without values."""
     hooksLeftOut: list[str]
@@ -291,6 +293,7 @@ class Introspection:
             "nextTry": _rfc3339(module.next_try),
             "cure": list(module.cure),
             "chartLost": module.lost_chart,
+            "unmet": module.unmet,
             "hooksFail": list(beside.failing_hooks),
             "hooksLeftOut": list(module.go_hooks),
             "notRegistered": module.not_registered,

@@ -212,6 +212,11 @@ class ModuleState:
         return "; ".join(filter(None, (self.wrong_values, files, hooks)))
 
     @property
+    def unmet(self) -> str:
+        """What it requires of the cluster and does not find, as a sentence; empty if it has all."""
+        return f"It {self.lacks}; it stays as it is." if self.lacks else ""
+
+    @property
     def awaited(self) -> str:
         """For whose health it waits, with the verb: ``db and web are``."""
         names_of = ["it" if name == self.module.name else name for name in self.awaits_health]

@@ -246,6 +246,7 @@ def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
             "NotInForce",
             f"what is newer is not in force: {module.not_in_force}",
         ),
+        (module.unmet, "RequiresNotMet", module.unmet),
         (module.not_registered, "NotRegistered", module.not_registered),
         (beside.failing_hooks, HOOK_FAILS, "; ".join(beside.failing_hooks)),
         (drift, "Drifted", f"others changed it: {drift}"),
@@ -291,8 +292,8 @@ def _webhooks_registered(module: state.ModuleState) -> _Said:
 def _requires(module: state.ModuleState) -> _Said:
     if module.status in _OFF:
         return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
-    if module.lacks:
-        return _Said("False", "NotMet", f"It {module.lacks}; it stays as it is.")
+    if module.unmet:
+        return _Said("False", "NotMet", module.unmet)
     return _Said("True", "Met", "The cluster has all that it requires.")
 
 

@@ -69,6 +69,7 @@ _CONDITIONS: Final = {
     "Unhealthy": "Healthy",
     "Progressing": "Healthy",
     "Not in force": "ConfigValid",
+    "Requirement not met": "Requires",
     "Not registered": "WebhooksRegistered",
     "Hook fails": "HooksWork",
     "Hook left out": "HooksWork",
@@ -152,6 +153,7 @@ class _Module:
         yield bool(row["foreignRecord"]), "Changed by others"
         yield bool(row["chartLost"]), "Chart lost"
         yield bool(row["wrongValues"]), "Not in force"
+        yield bool(row["unmet"]), "Requirement not met"
         yield self._is_unregistered, "Not registered"
         yield bool(row["hooksFail"]), "Hook fails"
         yield bool(row["drift"]), "Drifted"
@@ -170,6 +172,7 @@ class _Module:
         yield row["foreignRecord"]
         yield row["chartLost"]
         yield row["wrongValues"]
+        yield row["unmet"]
         yield row["notRegistered"] if self._is_unregistered else ""
         yield from row["hooksFail"]
         yield row["drift"] and f"changed by others: {row['drift']}"
@@ -233,6 +236,7 @@ class _Module:
             "Answers the API server",
             [", ".join(f"{each['binding']} {each['name']}" for each in row["answering"])],
         )
+        yield "Not met", [news(row["unmet"])]
         yield "Not registered", [news(row["notRegistered"])]
         yield "Waits for", [", ".join(row["waitsFor"])]
         yield "Held back", [introspection.held_back_text(row["heldBack"])]

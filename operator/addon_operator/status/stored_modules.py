@@ -202,6 +202,7 @@ def _row(
         "nextTry": None if next_try is None else next_try.at,
         "cure": [] if next_try is None else _texts(next_try.waits_for),
         "chartLost": _cut(stored.chart_lost),
+        "unmet": _said(conditions, "Requires", "False"),
         "hooksFail": _texts(stored.failing_hooks),
         "hooksLeftOut": _texts(stored.left_out_hooks),
         "notRegistered": _said(conditions, "WebhooksRegistered", "False").removesuffix("."),

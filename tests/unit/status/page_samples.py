@@ -35,6 +35,7 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> i
         "maintenance": "",
         "foreignRecord": "",
         "chartLost": "",
+        "unmet": "",
         "hooksFail": [],
         "hooksLeftOut": [],
         "notRegistered": "",

@@ -179,6 +179,12 @@ TROUBLES: Final = {
     "wrong hooks": Trouble(
         having("wrong_hooks", "a.sh is not executable"), "Not in force", "NotInForce", "not executable"
     ),
+    "what it requires": Trouble(
+        having("lacks", "requires API a.example.com/v1, which the cluster does not serve"),
+        "Requirement not met",
+        "RequiresNotMet",
+        "requires API a.example.com/v1",
+    ),
     "not registered": Trouble(
         answering(not_registered="a right is missing"),
         "Not registered",
@@ -253,12 +259,13 @@ OF_BESIDE: Final = {
 OF_STATE: Final = {
     "health", "wrong_values", "wrong_files", "wrong_hooks", "not_registered", "drift", "held_back",
     "suspended", "maintenance", "lost_chart", "foreign_record", "left_out_definitions", "go_hooks", "beside",
+    "lacks",
 }  # fmt: skip
 """Fields that say that something is wrong with a module whose last run succeeded; all are in ``TROUBLES``."""
 OTHERWISE: Final = {
     "module", "status", "reason", "verdict", "waits_for", "hooks", "readiness", "started", "settled",
     "progress", "last_error", "last_error_without_values", "failure", "tries", "cure", "awaits_health",
-    "next_try", "discovered", "lacks", "handled_now", "handled_run", "undecided", "last_run", "runs",
+    "next_try", "discovered", "handled_now", "handled_run", "undecided", "last_run", "runs",
     "leaving", "awaits_config", "kept",
 }  # fmt: skip
 """Fields about runs, which the state of a module says."""

@@ -23,6 +23,7 @@ from addon_operator.engine.drift import (
     health_watch,
     live_contents,
     module_healths,
+    record_watch,
     restoring,
     watched_resources,
 )
@@ -159,7 +160,8 @@ def monitor(
         tell,
         clock,
     )
-    followed = followed_releases.FollowedReleases(manager, resources, restored, content, tell, clock)
+    records = record_watch.RecordWatch(manager, cluster.watches, restored, tell, inbox, clock)
+    followed = followed_releases.FollowedReleases(manager, resources, restored, content, records, tell, clock)
     healths = module_healths.ModuleHealths(
         cluster.watches,
         resources,
@@ -174,7 +176,9 @@ def monitor(
         manager, values, restored, followed, healths, tell, watching.windows, ignored=watching.ignored
     )
     guard = crd_guard.CrdGuard(definitions, cluster.watches, followed, values, tell, clock)
-    return release_monitor.ReleaseMonitor(restored, resources, followed, of_modules, guard, healths, content)
+    return release_monitor.ReleaseMonitor(
+        restored, resources, followed, of_modules, guard, healths, content, records
+    )
 
 
 def release_manager(

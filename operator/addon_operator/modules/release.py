@@ -160,6 +160,8 @@ class ReleaseState:
     """Of the rendered manifest; ``None`` as long as it is not rendered."""
     was_deployed: bool = True
     """Whether a revision of the release worked once, so that Helm upgrades."""
+    lost: int = 0
+    """Without a release: the revision that was deployed last, if nobody here uninstalled it."""
     is_foreign: bool = False
     """Whether others made or changed the last revision: nothing is concluded from it."""
     applied: bool = False
@@ -220,6 +222,8 @@ Decision: TypeAlias = Recover | Skip | Install | Render | Upgrade
 def decide(state: ReleaseState) -> Decision:
     """Decide what is to be done for a release; :class:`Render` only as long as nothing is rendered."""
     revision = state.revision
+    if revision is None and state.lost:
+        return Install(f"the records of the release are gone, and revision {state.lost} was deployed")
     if revision is None or revision.status == UNINSTALLED:
         # A render as an upgrade would fail for charts that demand then what they make at the install.
         return Install("first revision")

@@ -19,6 +19,7 @@ from addon_operator.engine.drift import (
     drift,
     followed_releases,
     module_healths,
+    record_watch,
     watched_resources,
 )
 from addon_operator.engine.hooks import hook_lines
@@ -180,6 +181,7 @@ def monitor() -> release_monitor.ReleaseMonitor:
         unused.unused(crd_guard.CrdGuard),
         unused.unused(module_healths.ModuleHealths),
         Content(),
+        unused.unused(record_watch.RecordWatch),
     )
 
 

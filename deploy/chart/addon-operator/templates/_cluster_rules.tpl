@@ -59,7 +59,7 @@
 {{- define "addon-operator.releaseRules" }}
 - apiGroups: [""]
   resources: [{{ include "addon-operator.records" . | quote }}]
-  verbs: [get, list, create, update, patch, delete]
+  verbs: [get, list, watch, create, update, patch, delete]
 {{- end }}
 
 {{/* What charts and hooks of modules need in a namespace. */}}

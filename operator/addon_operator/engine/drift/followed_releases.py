@@ -6,7 +6,7 @@ from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events
-from addon_operator.engine.drift import content_drift, drift, watched_resources
+from addon_operator.engine.drift import content_drift, drift, record_watch, watched_resources
 from addon_operator.helm import helm_errors, places, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock as clocks
@@ -32,6 +32,7 @@ class FollowedReleases:
         resources: watched_resources.WatchedResources,
         restoring: drift.Drift,
         content: content_drift.ContentDrift,
+        records: record_watch.RecordWatch,
         tell: events.Listener,
         clock: clocks.Clock,
     ) -> None:
@@ -39,6 +40,7 @@ class FollowedReleases:
         self._resources = resources
         self._drift = restoring
         self._content = content
+        self._records = records
         self._tell = tell
         self._clock = clock
         self._wanted: dict[names.ModuleName, int] = {}
@@ -66,6 +68,7 @@ class FollowedReleases:
         self._followed.pop(module, None)
         self._not_before.pop(module, None)
         self._resources.unfollow(module)
+        self._wake.set()
 
     async def restore_all(self, module: names.ModuleName) -> None:
         """Restore what of a release is absent, whether a watch has reported it yet or not.
@@ -123,6 +126,7 @@ class FollowedReleases:
         """Read the manifests of new revisions and follow their resources, until cancelled."""
         while True:
             self._wake.clear()
+            self._records.follow(self._wanted)
             await self.follow_new()
             await self._sleep()
 

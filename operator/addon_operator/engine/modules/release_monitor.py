@@ -10,6 +10,7 @@ from addon_operator.engine.drift import (
     drift,
     followed_releases,
     module_healths,
+    record_watch,
     watched_resources,
 )
 from addon_operator.engine.modules import module_releases
@@ -26,6 +27,7 @@ class ReleaseMonitor:
     guard: crd_guard.CrdGuard
     healths: module_healths.ModuleHealths
     content: content_drift.ContentDrift
+    records: record_watch.RecordWatch
 
     @property
     def parts(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
@@ -36,4 +38,5 @@ class ReleaseMonitor:
             "health": self.healths.work,
             "content": self.content.work,
             "definitions": self.guard.work,
+            "records": self.records.work,
         }

@@ -65,6 +65,10 @@ class ReleaseCalls:
         was_deployed = known == record.revision.number or (not known and record.revision.saved is not None)
         return release.DEPLOYED if was_deployed else release.FAILED
 
+    def deployed(self, name: str) -> int:
+        """Return the number of the revision that was deployed last; 0 if none is remembered."""
+        return self._memory.of(self._places.of(name)).deployed
+
     def first(self, name: str) -> float:
         """Return when the first revision of a release was made; 0 if that is not known."""
         return self._memory.of(self._places.of(name)).first

@@ -241,6 +241,7 @@ class ReleasePlanner:
             rendered=self.records.rendered(record),
             absent=request.absent,
             was_deployed=await self.upgrades(record),
+            lost=self.calls.deployed(request.module) if record is None else 0,
             is_foreign=record is not None and self.records.proofs.is_foreign(record.revision),
         )
         decision = release.decide(state)

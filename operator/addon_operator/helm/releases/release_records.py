@@ -48,6 +48,7 @@ class ReleaseRecords:
     ) -> None:
         """``driver`` is the setting ``HELM_DRIVER``: ``secret`` or ``configmap``."""
         self._api = self.kube = api
+        self.kind = "Secret" if driver == "secret" else "ConfigMap"
         self._is_secret = driver == "secret"
         self._lists = record_lists.RecordLists(api, where, f"{driver}s", remembered)
         self.places = where

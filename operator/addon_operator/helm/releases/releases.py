@@ -268,6 +268,46 @@ class ReleaseManager:
         self._note_foreign(module, "")
         return deployed
 
+    @property
+    def record_kind(self) -> str:
+        """The kind of the objects that Helm keeps its records in."""
+        return self._records.kind
+
+    def knows(self, module: names.ModuleName, number: int, version: str, *, is_last: bool = False) -> bool:
+        """Say whether a record was read or written here in this state, or says nothing of what is deployed.
+
+        ``version``: its resourceVersion, empty if it is gone; ``is_last``: the release has no later one.
+        """
+        record = self._records.known.get(module)
+        if record is None:
+            return not version
+        if number == record.revision.number:
+            return version == record.resource_version
+        deployed = self._records.memory.of(self.places.of(module)).deployed
+        return number < record.revision.number and number != deployed and not is_last
+
+    async def look_at_record(self, module: names.ModuleName) -> str:
+        """Judge the record of the last revision anew; gives why the release has to be put in order.
+
+        That is not so for a record of others, which is reported. Raises what the client raises.
+        """
+        async with self._alone(module):
+            before, record = self._records.known.get(module), await self._records.read(module)
+            number = 0 if record is None else record.revision.number
+            if before is not None and before.revision.exists and number < before.revision.number:
+                return f"the record {self._records.title(before)} is gone"
+            if record is None or record.revision.is_busy:
+                return ""
+            if not record.revision.exists:
+                return f"the record {self._records.title(record)} says {record.revision.status}"
+            try:
+                await self.deployed(module)
+            except helm_errors.ForeignRecordError:
+                return ""
+            except helm_errors.ReleaseRecordError as error:
+                return str(error)
+        return ""
+
     def _note_foreign(self, module: names.ModuleName, text: str) -> None:
         is_first = module not in self._foreign
         if text != self._foreign.get(module, ""):

@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.engine import events, tasks
-from addon_operator.engine.drift import drift, followed_releases
+from addon_operator.engine.drift import drift, followed_releases, record_watch
 from addon_operator.engine.modules import module_releases, module_windows
 from addon_operator.helm import places, release_types
 from addon_operator.helm.releases import releases as helm_releases
@@ -18,7 +18,7 @@ from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import model, release
 from addon_operator.values import sources, store
 from addon_operator.values.schema import cel_rules, schemas
-from tests.support import clocks
+from tests.support import clocks, unused
 from tests.unit.engine import fakes, watching
 
 WEB = ModuleName("web")
@@ -119,7 +119,13 @@ def releases_of(
         clock,
     )
     followed = followed_releases.FollowedReleases(
-        manager, resources, drifted, watching.content_of(resources, drifted), lambda _: None, clock
+        manager,
+        resources,
+        drifted,
+        watching.content_of(resources, drifted),
+        unused.unused(record_watch.RecordWatch),
+        lambda _: None,
+        clock,
     )
     return module_releases.ModuleReleases(
         manager,

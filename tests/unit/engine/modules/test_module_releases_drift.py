@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.engine import events
-from addon_operator.engine.drift import drift, followed_releases
+from addon_operator.engine.drift import drift, followed_releases, record_watch
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases as helm_releases
@@ -131,6 +131,7 @@ class Bench:
             self.resources,
             self.drift,
             watching.content_of(self.resources, self.drift),
+            record_watch.RecordWatch(self.helm, self.cluster, self.drift, self._tell, self.inbox, self.clock),
             self._tell,
             self.clock,
         )

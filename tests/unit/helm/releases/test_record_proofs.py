@@ -323,3 +323,53 @@ async def test_a_release_that_another_operator_claims_is_refused_with_what_to_do
     with pytest.raises(helm_errors.HelmError, match="with the ConfigMap another"):
         await manager.ensure(asked(module_dir))
     assert forging.helm.verbs == []
+
+
+async def test_what_became_of_a_record_is_told_from_what_the_operator_wrote(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    judged: list[str] = []
+    manager.judged = lambda _module, text, _is_first: judged.append(text)
+    await manager.ensure(asked(module_dir))
+    await manager.ensure(asked(module_dir, size=2))
+
+    def knows(number: int, *, is_last: bool = False) -> bool:
+        stored = forging.api.objects.get(f"sh.helm.release.v1.web.v{number}")
+        version = "" if stored is None else stored["metadata"]["resourceVersion"]
+        return manager.knows(WEB, number, version, is_last=is_last)
+
+    assert knows(2)
+    assert knows(1), "an earlier revision"
+    assert not knows(1, is_last=True)
+    assert await manager.look_at_record(WEB) == ""
+
+    forge(forging, 2)
+    forging.api.labels("web", 2)["by"] = "others"
+    forging.api.objects["sh.helm.release.v1.web.v2"]["metadata"]["resourceVersion"] = "999"
+    assert not knows(2)
+    assert await manager.look_at_record(WEB) == ""
+    assert "revision 2 of release web was made or changed by others" in judged[-1]
+
+    del forging.api.objects["sh.helm.release.v1.web.v2"]
+    assert not knows(2)
+    assert await manager.look_at_record(WEB) == "the record addons/sh.helm.release.v1.web.v2 is gone"
+    forging.api.remove("web")
+    assert await manager.look_at_record(WEB) == "the record addons/sh.helm.release.v1.web.v1 is gone"
+    assert knows(1)
+    assert (await manager.ensure(asked(module_dir, size=2))).reason == (
+        "the records of the release are gone, and revision 2 was deployed"
+    )
+
+
+async def test_a_release_that_others_uninstalled_has_to_be_put_in_order_when_they_are_done(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    found = {}
+    for status in ("pending-upgrade", "uninstalling", "uninstalled"):
+        forging.api.set_status("web", 1, status)
+        found[status] = await manager.look_at_record(WEB)
+    says = "the record addons/sh.helm.release.v1.web.v1 says uninstalled"
+    assert found == {"pending-upgrade": "", "uninstalling": "", "uninstalled": says}

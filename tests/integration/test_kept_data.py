@@ -1,10 +1,11 @@
 """What holds data stays, whatever takes it out of a release, and goes on when its module comes back."""
 
+import dataclasses
 from typing import Any, Final
 
 import pytest
 
-from addon_operator.helm import helm_errors, release_types
+from addon_operator.helm import helm_errors, release_types, remembered
 from addon_operator.helm.releases import releases
 from tests.integration.helm_site import WEB, Site
 
@@ -28,6 +29,7 @@ metadata: {name: plain}
 stringData: {a: b}
 """
 SPACE: Final = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NAMESPACE-space}\n"
+CONFIG_IN: Final = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: inside, namespace: SPACE}\n"
 DEFINITION: Final = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -124,6 +126,50 @@ async def test_what_holds_data_outlives_all_that_takes_it_out_of_a_release(helm_
         assert uids(site) == before
         for which in kinds.values():
             assert marks(site, *which) == (None, None)
+
+
+async def test_data_goes_with_its_release_only_as_far_as_that_was_asked_for(helm_site: Site) -> None:
+    site, group = helm_site, f"{helm_site.namespace}.example"
+    spaces = [f"{site.namespace}-{word}" for word in ("empty", "used")]
+    for space in spaces:
+        site.write(f"templates/{space}.yaml", SPACE.replace("NAMESPACE-space", space))
+    for word in ("things", "parts"):
+        text = DEFINITION.replace("GROUP", f"{word}.{group}").replace("NAMESPACE", site.namespace)
+        singular = word.removesuffix("s")
+        named = text.replace("things", word).replace("Thing", singular.capitalize())
+        site.write(f"templates/{word}.yaml", named)
+    site.write("templates/data.yaml", CLAIM)
+    site.write("templates/inside.yaml", CONFIG_IN.replace("SPACE", spaces[0]))
+    site.write(
+        "templates/earlier.yaml",
+        f"{{{{ if .Values.web.earlier }}}}\n{CLAIM.replace('name: data', 'name: earlier')}{{{{ end }}}}\n",
+    )
+
+    def asked(earlier: str = "") -> release_types.ReleaseRequest:
+        return dataclasses.replace(site.asked(earlier=earlier), removal=remembered.Removal(data="delete"))
+
+    async with site.manager() as manager:
+        await manager.ensure(asked(earlier="yes"))
+        await manager.ensure(asked())
+        site.create("configmap", "others", namespace=spaces[1])
+        site.annotate("crd", f"parts.{group}", {"addon-operator.io/applied": "x"})
+        plan = await manager.preview_removal(WEB, release_types.Others())
+        assert {each.name for each in plan.with_data} == {"data", spaces[0], f"things.{group}"}
+        await manager.remove(WEB)
+    gone = [("pvc", "data"), ("namespace", spaces[0]), ("crd", f"things.{group}")]
+    assert [which for which in gone if not is_gone(site, *which)] == []
+    left = [("pvc", "earlier"), ("namespace", spaces[1]), ("crd", f"parts.{group}")]
+    assert [which for which in left if is_gone(site, *which)] == []
+    told = "\n".join(site.warnings)
+    assert f"Namespace {spaces[1]} stays: there is more in it than the release" in told
+    assert f"parts.{group} with 0 objects stays: crds/ of a module has it" in told
+    assert "removed with the data, as removal.data says: " in told
+
+
+def is_gone(site: Site, kind: str, name: str) -> bool:
+    """Whether it is deleted, or is about to be."""
+    found = site.find(kind, name)
+    return found is None or "deletionTimestamp" in found["metadata"]
 
 
 async def test_what_a_failed_try_brought_outlives_what_undoes_it(helm_site: Site) -> None:

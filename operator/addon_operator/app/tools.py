@@ -164,6 +164,7 @@ class Tools:
             release_types.TakeOwnership(settings.take_ownership),
             settings.common_labels,
             settings.common_annotations,
+            removal_data=settings.removal_data,
         )
         known, driver = (self.memory, self.time), settings.helm_driver
         return parts.release_manager(self._running, self.kube, self.kinds, options, *known, driver, rework)

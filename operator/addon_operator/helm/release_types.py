@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from addon_operator.documents import manifest_diff
-from addon_operator.helm import command, messages, places
+from addon_operator.helm import command, messages, places, remembered
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import manifests, release
 from addon_operator.modules.patching import manifest_changes
@@ -76,6 +76,8 @@ class Options:
     """Labels on every resource of all releases (``COMMON_LABELS``)."""
     common_annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Annotations likewise (``COMMON_ANNOTATIONS``)."""
+    removal_data: str = "keep"
+    """What becomes of data when a release is removed whose module does not say it (``REMOVAL_DATA``)."""
 
 
 async def nothing() -> None:
@@ -116,6 +118,8 @@ class ReleaseRequest:
     """Whether it is tried although the last try of the same was taken back."""
     waits: bool = False
     """Whether a revision that would change what runs is held back."""
+    removal: remembered.Removal = dataclasses.field(default_factory=remembered.Removal)
+    """How it is removed once it is deployed."""
     skips_schemas: bool = False
     """Whether Helm leaves the schemas of the chart to the operator, because it would fetch what they name."""
 

@@ -49,6 +49,8 @@ class Why(enum.StrEnum):
 
     DATA = "it holds data"
     NEEDED = "a claim that stays may need it"
+    INHABITED = "there is more in it than the release"
+    BROUGHT = "crds/ of a module has it"
     POLICY = f"its annotation {manifests.POLICY} says keep"
 
 

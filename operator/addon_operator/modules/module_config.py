@@ -104,6 +104,10 @@ class ModuleConfig:
     """What is changed of what the chart renders."""
     rollback: bool = False
     """Whether the release goes back to the last revision that worked when an upgrade fails."""
+    removal_data: str = ""
+    """What becomes of data when the module is disabled or purged, ``keep`` or ``delete``; empty if the
+    setting counts.
+    """
     windows: windows_module.Windows | None = None
     """``None`` if those of the setting count."""
     warnings: tuple[str, ...] = ()
@@ -205,6 +209,7 @@ def _config(
         drift=drift_config.read(read.get("drift", {})),
         changes=_changes(read),
         rollback=read.get("remediation", {}).get("rollback", False),
+        removal_data=read.get("removal", {}).get("data", ""),
         windows=windows_module.parse(read["windows"]) if "windows" in read else None,
     )
 

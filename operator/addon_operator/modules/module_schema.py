@@ -241,6 +241,13 @@ SCHEMA: Final[json_types.JsonObject] = {
             "What follows when an upgrade fails.",
             rollback=_flag("Whether the release goes back to the last revision that worked."),
         ),
+        removal=_object(
+            "How the module is disabled or purged.",
+            data={
+                "description": "What becomes of what holds data; default: the setting REMOVAL_DATA.",
+                "enum": ["keep", "delete"],
+            },
+        ),
         windows=WINDOWS,
     ),
 }

@@ -85,6 +85,12 @@ class Settings:
         "What a values ConfigMap or Secret counts as that was there and is missing: as it was, or, after "
         "ABSENCE, as empty.",
     )
+    removal_data: str = _OPERATOR.setting(
+        t.choice("keep", "delete"),
+        "keep",
+        "What becomes of what holds data when a module is disabled or purged whose module.yaml does not say "
+        "it with removal.data.",
+    )
     allow_empty_modules: bool = _OPERATOR.setting(
         t.BOOLEAN,
         "false",

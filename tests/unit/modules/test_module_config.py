@@ -42,6 +42,7 @@ drift:
   mode: correct
   ignore: [{kind: Deployment, name: "*", paths: [/spec/replicas]}]
 remediation: {rollback: true}
+removal: {data: delete}
 """ % ("0" * 64)
 
 
@@ -111,6 +112,7 @@ def test_every_key_is_read() -> None:
             ignore=(health_config.ResourcePattern("Job", "migrate-*"),),
         ),
         rollback=True,
+        removal_data="delete",
         drift=drift_config.DriftConfig(
             drift_config.DriftMode.CORRECT,
             (

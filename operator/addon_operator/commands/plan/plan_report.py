@@ -11,6 +11,7 @@ from typing import Final
 
 from addon_operator.commands.plan import given_values
 from addon_operator.documents import manifest_diff
+from addon_operator.helm.releases import keeper
 from addon_operator.kernel import names
 from addon_operator.modules import keeping, manifests, model, plan
 
@@ -196,15 +197,15 @@ def lost_on_the_way(modules: Iterable[ModuleReport], namespace_of: Callable[[str
         )
 
 
-def removed(
-    what: str, going: Iterable[manifests.ManifestResource], kept: Iterable[keeping.Kept]
-) -> Iterator[str]:
+def removed(what: str, staying: keeper.Staying) -> Iterator[str]:
     """Yield sentences about what the removal of a release deletes, and what of it stays."""
-    counts = collections.Counter(each.kind for each in going)
+    counts = collections.Counter(each.kind for each in staying.going)
     parts = [f"{count} {kind}" for kind, count in sorted(counts.items())]
     total = counts.total()
     deletes = f"{total} object{'s' * (total != 1)}" + (f" ({', '.join(parts)})" if parts else "")
     yield f"the removal of {what} deletes {deletes}"
+    yield from (f"{each} of {what} goes with its data, as removal.data says" for each in staying.with_data)
+    kept = staying.kept.values()
     yield from (f"{each} of {what} stays: {each.why}; '{each.command}' removes it" for each in kept)
 
 

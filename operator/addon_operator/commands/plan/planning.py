@@ -204,10 +204,10 @@ class _Planner:
         others = _Others(self._owners, release)
         directory = module.chart_directory if module is not None and module.has_chart else None
         try:
-            going, kept = await self._manager.preview_removal(release, others, directory)
+            staying = await self._manager.preview_removal(release, others, directory)
         except errors.AddonOperatorError as error:
             return (f"what the removal of {what} deletes is not known: {error}",)
-        return tuple(plan_report.removed(what, going, kept))
+        return tuple(plan_report.removed(what, staying))
 
     def _namespace_of(self, release: str) -> str:
         return self._manager.places.of(release).namespace

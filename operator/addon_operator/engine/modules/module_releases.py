@@ -13,7 +13,7 @@ from addon_operator.documents import json_pointers
 from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases, module_healths
 from addon_operator.engine.modules import module_windows
-from addon_operator.helm import helm_errors, release_types
+from addon_operator.helm import helm_errors, release_types, remembered
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import chart_values, model, module_config, release
@@ -39,6 +39,7 @@ def request_of(
         has_own_values=module.chart_directory == module.path,
         create_namespace=module.config.create_namespace,
         changes=module.config.changes,
+        removal=remembered.Removal(data=module.config.removal_data),
         is_stock=module.stock is not None or bool(module.config.release_name),
         redact=redactor_of(values, module, before),
         hook_places=values.hook_places(module.name).text(),

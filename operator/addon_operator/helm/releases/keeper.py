@@ -15,6 +15,7 @@ from addon_operator.helm import command, places, release_types
 from addon_operator.helm.releases import adopting, left_objects, live_objects, record_format, rendering
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
+from addon_operator.kube.objects import crds
 from addon_operator.modules import keeping, manifests, release
 
 _STATEFUL_SET: Final = "StatefulSet"
@@ -42,6 +43,13 @@ class Staying:
     """What live objects lack, so that Helm leaves them."""
     looked_at: tuple[manifests.ManifestResource, ...] = ()
     """All that is about to go, and this."""
+    with_data: tuple[manifests.ManifestResource, ...] = ()
+    """What of it holds data and goes, as somebody asked for that."""
+
+    @property
+    def going(self) -> tuple[manifests.ManifestResource, ...]:
+        """What of it goes."""
+        return tuple(each for each in self.looked_at if each not in self)
 
     def __contains__(self, resource: object) -> bool:
         return resource in self.others or resource in self.kept
@@ -109,13 +117,34 @@ class Keeper:
         if any(each.kind == keeping.CLAIM and why for each, why in reasons.items()):
             undecided = frozenset(each for each, why in reasons.items() if why is None and live[each])
             reasons |= dict.fromkeys(await self._secrets(sources, undecided), keeping.Why.NEEDED)
+        own = {
+            str(found["metadata"].get("uid"))
+            for each, found in live.items()
+            if found and not reasons.get(each, each in others)
+        }
+        for each in data_goes:
+            if (found := live.get(each)) and not reasons.get(each, keeping.Why.DATA):
+                reasons[each] = await self._why_not(each, found, own)
         kept = {
             each: await self._kept(each, live[each] or {}, why, bodies.get(each, {}))
             for each, why in reasons.items()
             if why is not None
         }
         patches = {each: patch for each in kept if (patch := self._patch(kept[each], live[each] or {}))}
-        return Staying(frozenset(others), adopted, kept, patches, going)
+        going_away = {each for each, why in reasons.items() if why is None and live.get(each)}
+        with_data = tuple(each for each in data_goes if each in going_away and keeping.holds_data(each))
+        return Staying(frozenset(others), adopted, kept, patches, going, with_data)
+
+    async def _why_not(
+        self, resource: manifests.ManifestResource, live: manifests.Object, own: Collection[str]
+    ) -> keeping.Why | None:
+        """Say why something stays although its data may go; ``own``: the uids of what goes with it."""
+        if resource.kind == keeping.DEFINITION:
+            is_brought = crds.APPLIED in (live["metadata"].get("annotations") or {})
+            return keeping.Why.BROUGHT if is_brought else None
+        if resource.kind == keeping.NAMESPACE and await self._live.has_more(self._place, resource.name, own):
+            return keeping.Why.INHABITED
+        return None
 
     async def hold(self, staying: Staying) -> frozenset[manifests.ManifestResource]:
         """Mark what stays, and give back what was adopted; gives what could not be marked."""

@@ -12,7 +12,7 @@ from addon_operator.helm.releases import record_format
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
-from addon_operator.kube.discovery import discovery
+from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import keeping, manifests
 
 _FIELD_MANAGER: Final = "helm"
@@ -21,6 +21,7 @@ _REFUSALS: Final = frozenset({400, 403, 422, 500})
 _NOT_FOUND: Final = 404
 _AT_ONCE: Final = 8
 """So many objects of one release are read at the same time."""
+_IN_EVERY_NAMESPACE: Final = (("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"))
 _UNTYPED: Final = "failed to create typed patch object"
 
 
@@ -193,6 +194,38 @@ class LiveObjects:
         more = (page.get("metadata") or {}).get("remainingItemCount") or 0
         return len(page.get("items") or ()) + int(more)
 
+    async def has_more(self, place: places.ReleaseLocation, namespace: str, own: Collection[str]) -> bool:
+        """Say whether there is more in a namespace than objects with these uids, what these made, what every
+        namespace has, and the records of the release; what may not be listed may be there.
+
+        Raises what the client raises otherwise.
+        """
+        found: list[tuple[str, manifests.Object]] = []
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def read(kind: api_resources.Resource) -> None:
+            async with turns:
+                items = await self._cluster.list_all(kind.path(namespace=namespace), metadata_only=True)
+                found.extend((kind.kind, each["metadata"]) for each in items.items)
+
+        discovered = await self._kinds.look()
+        kinds = {
+            (each.api_version.rpartition("/")[0], each.plural): each
+            for group in reversed(discovered.groups)
+            for each in group.resources
+            if each.namespaced and {"list", "delete"} <= each.verbs
+        }
+        try:
+            await asyncio.gather(*map(read, kinds.values()))
+        except api_errors.ApiError:
+            return True
+        counted = [each for each in found if not _is_usual(*each, place)]
+        theirs = set(own)
+        while made := [each for each in counted if each[1]["uid"] in theirs or _owners(each[1]) & theirs]:
+            theirs |= {metadata["uid"] for _, metadata in made}
+            counted = [each for each in counted if each not in made]
+        return bool(counted or discovered.failed)
+
     async def merge(
         self, module: names.ModuleName, resource: manifests.ManifestResource, patch: Mapping[str, Any]
     ) -> None:
@@ -288,6 +321,19 @@ class LiveObjects:
             kind = await self._kinds.find(resource.kind, error.of_the_group[0])
         namespace = (resource.namespace or default) if kind.namespaced else None
         return kind.path(namespace=namespace, name=resource.name)
+
+
+def _is_usual(kind: str, metadata: manifests.Object, place: places.ReleaseLocation) -> bool:
+    """Say whether an object does not count: every namespace has it, or it is a record of the release."""
+    if kind in ("Event", "Endpoints") or (kind, metadata["name"]) in _IN_EVERY_NAMESPACE:
+        return True
+    labels, namespace = metadata.get("labels") or {}, metadata.get("namespace")
+    of_helm = (labels.get("owner"), labels.get("name"), namespace) == ("helm", place.name, place.namespace)
+    return of_helm and kind in ("Secret", "ConfigMap")
+
+
+def _owners(metadata: manifests.Object) -> set[str]:
+    return {str(each.get("uid")) for each in metadata.get("ownerReferences") or ()}
 
 
 def _lacks_namespace(error: api_errors.ApiError) -> bool:

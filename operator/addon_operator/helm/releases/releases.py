@@ -10,6 +10,7 @@ from typing import Final
 from addon_operator.helm import command, helm_errors, places, release_types
 from addon_operator.helm.releases import (
     chart_tests,
+    keeper,
     kept_revisions,
     release_planning,
     release_preview,
@@ -20,7 +21,7 @@ from addon_operator.helm.releases import (
     uninstalling,
 )
 from addon_operator.kernel import errors, names
-from addon_operator.modules import keeping, manifests, model, release
+from addon_operator.modules import keeping, model, release
 
 _ALONE: Final = release_types.Others()
 
@@ -107,6 +108,8 @@ class ReleaseManager:
         """
         async with self._alone(request.module):
             outcome = await release_run.ReleaseRun(self._planner, request).run()
+            if outcome.action is not release_types.ReleaseAction.HELD_BACK:
+                self._records.memory.change(self.places.of(request.module), removal=request.removal)
         if outcome.action in (release_types.ReleaseAction.INSTALLED, release_types.ReleaseAction.UPGRADED):
             self._note_foreign(request.module, "")
         return outcome
@@ -179,22 +182,26 @@ class ReleaseManager:
             if not self.places.is_of_module(module) and not await self._may_purge(record):
                 return False
             removal = uninstalling.Uninstallation(self._planner, command.Call(module), others, directory)
-            await removal.run(record, keep_record=keep_record)
+            await removal.run(record, keep_record=keep_record, data_goes=self._data_goes(module))
             return record.revision.exists
 
     async def preview_removal(
         self, module: names.ModuleName, others: release_types.Others, directory: pathlib.Path | None = None
-    ) -> tuple[Sequence[manifests.ManifestResource], Sequence[keeping.Kept]]:
-        """Return what :meth:`remove` would delete, and what would stay for its data; nothing is changed.
+    ) -> keeper.Staying:
+        """Return what :meth:`remove` would delete, and what would stay; nothing is changed.
 
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded, and what the client raises.
         """
         record = await self._records.get(module)
         if record is None or not record.revision.exists:
-            return (), ()
+            return keeper.Staying()
         removal = uninstalling.Uninstallation(self._planner, command.Call(module), others, directory)
-        staying = await removal.look(record)
-        return [each for each in staying.looked_at if each not in staying], list(staying.kept.values())
+        return await removal.look(record, data_goes=self._data_goes(module))
+
+    def _data_goes(self, module: names.ModuleName) -> bool:
+        """Say whether data goes with a release that is removed; one that only moved loses none."""
+        said = self._records.memory.of(self.places.of(module)).removal.data
+        return (said or self._planner.options.removal_data) == "delete" and not self.places.successor(module)
 
     async def _may_purge(self, record: release_records.Record) -> bool:
         """Say whether a release without a module may go: it is our own, or one that all are purged with."""

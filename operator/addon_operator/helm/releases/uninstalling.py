@@ -218,6 +218,9 @@ class Uninstallation:
             return record, ()
         await self._keeper.hold(staying)
         self._planner.tell_kept(self._call.module, staying.kept.values())
+        if staying.with_data:
+            lost = names.listed(list(map(str, staying.with_data)), _NAMED_OF_HOOKS)
+            self._planner.helm.warn(self._call.module, f"removed with the data, as removal.data says: {lost}")
         if staying.others or staying.kept:
             record = await self._records.leave(record, staying.others, staying.kept.keys()) or record
         return record, tuple(each for each in staying.looked_at if each not in staying)

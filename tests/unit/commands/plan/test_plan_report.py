@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.commands.plan import plan_report
 from addon_operator.documents import manifest_diff
+from addon_operator.helm.releases import keeper
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import keeping, manifests, model, plan
 from tests.support import rows
@@ -161,8 +162,14 @@ def test_what_a_removal_deletes_is_counted_and_what_stays_is_named() -> None:
         for kind, name in (("ConfigMap", "a"), ("ConfigMap", "b"), ("Service", "a"))
     ]
     kept = keeping.Kept("PersistentVolumeClaim", "addons", "data", keeping.Why.DATA)
-    deleted, left = plan_report.removed("module web", going, [kept])
-    assert deleted == "the removal of module web deletes 3 objects (2 ConfigMap, 1 Service)"
+    claims = [
+        manifests.ManifestResource("v1", "PersistentVolumeClaim", None, name) for name in ("data", "old")
+    ]
+    staying = keeper.Staying(kept={claims[0]: kept}, looked_at=(*going, *claims), with_data=(claims[1],))
+    deleted, lost, left = plan_report.removed("module web", staying)
+    counted = "2 ConfigMap, 1 PersistentVolumeClaim, 1 Service"
+    assert deleted == f"the removal of module web deletes 4 objects ({counted})"
+    assert lost == "PersistentVolumeClaim old of module web goes with its data, as removal.data says"
     assert left == (
         "PersistentVolumeClaim addons/data of module web stays: it holds data; "
         "'kubectl delete pvc data --namespace addons' removes it"

@@ -69,6 +69,11 @@ def resources(manifest: str) -> tuple[ManifestResource, ...]:
     return tuple(dict.fromkeys(parsed))
 
 
+def documents(manifest: str) -> list[str]:
+    """Return the texts of a manifest's documents."""
+    return [text.strip() for text in _DOCUMENT_START.split(manifest)]
+
+
 def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, ...]:
     """Return what the next manifest no longer has, whatever version of its API group it names.
 

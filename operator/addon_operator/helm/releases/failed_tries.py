@@ -132,6 +132,10 @@ class FailedTries:
                 await self._delete(resource, number)
         return staying.kept.values()
 
+    async def own_manifests(self) -> list[str]:
+        """Return what the tries applied, as far as they are our own."""
+        return [content.manifest for _, content in await self._contents(only_own=True)]
+
     async def adapt(self, manifest: str) -> None:
         """Bring objects that failed tries made to what the next installation wants, for a Helm that does not.
 

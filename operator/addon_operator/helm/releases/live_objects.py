@@ -256,13 +256,23 @@ class LiveObjects:
         operations: Sequence[Mapping[str, Any]],
     ) -> bool:
         """Return whether the API server would take a JSON patch of an object."""
-        query = {"fieldManager": _FIELD_MANAGER, "dryRun": "All"}
         try:
-            path = await self._path(resource, self._places.of(module).namespace)
-            await self._cluster.patch(path, list(operations), client.PatchType.JSON, query=query)
+            await self.change(module, resource, operations, dryRun="All")
         except api_errors.KubernetesError:
             return False
         return True
+
+    async def change(
+        self,
+        module: names.ModuleName,
+        resource: manifests.ManifestResource,
+        operations: Sequence[Mapping[str, Any]],
+        **query: str,
+    ) -> None:
+        """Change an object by a JSON patch, as Helm would; raises what the client raises."""
+        path = await self._path(resource, self._places.of(module).namespace)
+        given = {"fieldManager": _FIELD_MANAGER, **query}
+        await self._cluster.patch(path, list(operations), client.PatchType.JSON, query=given)
 
     async def has_namespace(self, module: names.ModuleName) -> bool:
         """Return whether the namespace of a module's release is known to be there."""

@@ -16,6 +16,7 @@ from addon_operator.helm.releases import (
     failed_tries,
     keeper,
     left_objects,
+    left_over,
     live_objects,
     record_format,
     release_calls,
@@ -25,6 +26,7 @@ from addon_operator.helm.releases import (
 )
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
+from addon_operator.kube import api_errors
 from addon_operator.modules import keeping, manifests, release
 
 _SHOWN: Final = 10
@@ -134,6 +136,16 @@ class ReleasePlanner:
             content = await self.records.content(record)
         unserved = tuple(each for each in resources if (each.api_version, each.kind) not in served)
         return record, content, unserved
+
+    async def clear_left(self, module: names.ModuleName, before: Sequence[str], after: str) -> None:
+        """Take away what objects still have of manifests before the one that has just been applied."""
+        try:
+            place = self.helm.places.of(module)
+            left = await left_over.clear(self.live, module, place, before, after) if after else []
+        except api_errors.KubernetesError as error:
+            left = [f"objects may still have fields that the release no longer has: {error}"]
+        for text in left:
+            self.helm.warn(module, text)
 
     async def set_aside(
         self, module: names.ModuleName, record: release_records.Record, manifest: str

@@ -61,6 +61,7 @@ class ReleaseRun:
         self._adopted: tuple[str, ...] = ()
         self._keeper = planner.keeper_of(request.module, request.others, request.directory)
         self._had = ""
+        self._tried: list[str] = []
         self._tries = failed_tries.FailedTries(
             planner.helm, planner.records, planner.live, request, self._keeper, planner.calls
         )
@@ -161,6 +162,7 @@ class ReleaseRun:
             return
         is_install = isinstance(plan.decision, release.Install)
         with self._stopwatch.measured(release_types.Operation.CHECK):
+            self._tried = await self._tries.own_manifests()
             await self._tries.check_refusal(record, plan.manifest)
             if not is_install:
                 is_left = await self._planner.calls.left_by_call(record)
@@ -255,6 +257,7 @@ class ReleaseRun:
         if self._planner.adoptions.has(self._request.module):
             await self._planner.adoptions.settle(self._request.module)
         applied = await self._applied()
+        await self._planner.clear_left(self._request.module, [self._had, *self._tried], applied)
         await self._keeper.take_back(applied, self._had)
         self._planner.settled(self._request.module)
         if unknown:

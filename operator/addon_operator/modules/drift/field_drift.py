@@ -23,12 +23,12 @@ MOST_DIFFERENCES: Final = 50
 """How many fields of one object are told."""
 _OURS: Final = re.compile(r"helm\d*|addon-operator(?::.*)?|before-first-apply")
 _NOT_OURS: Final = frozenset({"apiVersion", "kind", "metadata", "status", "stringData"})
-_METADATA: Final = ("labels", "annotations")
-_OTHERS_FIELDS: Final = frozenset({"caBundle", "kubectl.kubernetes.io/restartedAt"})
+METADATA: Final = ("labels", "annotations")
+OTHERS_FIELDS: Final = frozenset({"caBundle", "kubectl.kubernetes.io/restartedAt"})
 """Others write them: injectors of certificates, and ``kubectl rollout restart``."""
 _SCALED: Final = ("spec", "replicas")
 """A write through ``scale`` may leave it to nobody; each other write has an owner."""
-_OTHERS_ANNOTATIONS: Final = ("kubectl.kubernetes.io/", "meta.helm.sh/", "helm.sh/")
+OTHERS_ANNOTATIONS: Final = ("kubectl.kubernetes.io/", "meta.helm.sh/", "helm.sh/")
 _TEXTS: Final = frozenset({"labels", "annotations", "data", "binaryData"})
 """Mappings whose values are texts and mean nothing but themselves."""
 
@@ -81,12 +81,12 @@ class _Looked:
 
     def object(self, expected: KubernetesObject, live: KubernetesObject) -> Iterator[Difference]:
         owned = field_owners.owned(live)
-        wanted = _prepared(without_conversion(expected, live))
+        wanted = prepared(without_conversion(expected, live))
         metadata, live_metadata = _mapping(expected.get("metadata")), _mapping(live.get("metadata"))
-        for key in _METADATA:
+        for key in METADATA:
             place = owned.field("metadata").field(key)
             for name, value in _mapping(metadata.get(key)).items():
-                if key == "annotations" and str(name).startswith(_OTHERS_ANNOTATIONS):
+                if key == "annotations" and str(name).startswith(OTHERS_ANNOTATIONS):
                     continue
                 there = _mapping(live_metadata.get(key))
                 path = ("metadata", key, str(name))
@@ -102,7 +102,7 @@ class _Looked:
         path: Path,
         live_path: Path,
     ) -> Iterator[Difference]:
-        if expected is None or path[-1] in _OTHERS_FIELDS or (live is None and _is_empty(expected)):
+        if expected is None or path[-1] in OTHERS_FIELDS or (live is None and _is_empty(expected)):
             return
         if isinstance(expected, dict) and isinstance(live, dict):
             for key, value in expected.items():
@@ -123,7 +123,7 @@ class _Looked:
         path: Path,
         live_path: Path,
     ) -> Iterator[Difference]:
-        keys = place.item_keys or (None if self.has_owners else _guessed_keys(expected, live))
+        keys = place.item_keys or (None if self.has_owners else guessed_keys(expected, live))
         if keys is not None:
             yield from self._by_keys(expected, live, keys, place, path, live_path)
         elif place.is_set:
@@ -132,7 +132,7 @@ class _Looked:
                 if _encoded(item) not in there:
                     added = Difference((*path, str(number)), (*live_path, "-"), item, None)
                     yield from self._unless_excused(added, place)
-        elif not _is_subset(list(expected), list(live), path):
+        elif not is_subset(list(expected), list(live), path):
             yield from self._unless_excused(Difference(path, live_path, expected, live), place)
 
     def _by_keys(
@@ -182,7 +182,7 @@ def without_conversion(expected: KubernetesObject, live: KubernetesObject) -> Ku
     return {**expected, "spec": spec}
 
 
-def _prepared(expected: KubernetesObject) -> dict[str, Any]:
+def prepared(expected: KubernetesObject) -> dict[str, Any]:
     """Return what the manifest says of the object, in the shape in which the API server keeps it."""
     wanted = {key: value for key, value in expected.items() if key not in _NOT_OURS}
     kind = expected.get("kind")
@@ -196,7 +196,7 @@ def _prepared(expected: KubernetesObject) -> dict[str, Any]:
     return wanted
 
 
-def _guessed_keys(expected: Sequence[Any], live: Sequence[Any]) -> tuple[str, ...] | None:
+def guessed_keys(expected: Sequence[Any], live: Sequence[Any]) -> tuple[str, ...] | None:
     """Without owners nobody says what tells items apart: their names, if all have one of their own."""
     for items in (expected, live):
         named = [item.get("name") for item in items if isinstance(item, dict)]
@@ -205,18 +205,18 @@ def _guessed_keys(expected: Sequence[Any], live: Sequence[Any]) -> tuple[str, ..
     return ("name",)
 
 
-def _is_subset(expected: Any, live: Any, path: Path) -> bool:  # noqa: ANN401 - JSON
+def is_subset(expected: Any, live: Any, path: Path) -> bool:  # noqa: ANN401 - JSON
     """Say whether the live value is the expected one, with defaults filled in."""
     if expected is None or (live is None and _is_empty(expected)):
         return True
     if isinstance(expected, dict) and isinstance(live, dict):
         return all(
-            key in _OTHERS_FIELDS or _is_subset(value, live.get(key), (*path, str(key)))
+            key in OTHERS_FIELDS or is_subset(value, live.get(key), (*path, str(key)))
             for key, value in expected.items()
         )
     if isinstance(expected, list) and isinstance(live, list):
         return len(expected) == len(live) and all(
-            _is_subset(*pair, path) for pair in zip(expected, live, strict=True)
+            is_subset(*pair, path) for pair in zip(expected, live, strict=True)
         )
     return _is_same(expected, live, path)
 

@@ -1,0 +1,127 @@
+"""Takes away, after a revision, what objects still have of manifests that the release no longer has.
+
+Manifests are compared first: only objects whose manifest lost something are read.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from addon_operator.helm import places
+from addon_operator.helm.releases import live_objects
+from addon_operator.kernel import names
+from addon_operator.kube import api_errors
+from addon_operator.kube.discovery import discovery
+from addon_operator.modules import keeping, manifests
+from addon_operator.modules.drift import corrections, field_drift, left_fields
+
+_AT_ONCE: Final = 8
+_SHOWN: Final = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Losing:
+    """An object that lost something from one of the manifests before to the next one."""
+
+    resource: manifests.ManifestResource
+    before: Sequence[manifests.Object]
+    after: manifests.Object
+
+
+async def clear(
+    live: live_objects.LiveObjects,
+    module: names.ModuleName,
+    place: places.ReleaseLocation,
+    before: Sequence[str],
+    after: str,
+) -> list[str]:
+    """Bring the objects of a release to what its manifest says; gives what the API server does not let go.
+
+    ``before``: the manifest that was deployed, and those of tries that failed since. Raises what the client
+    raises when there is no answer.
+    """
+    losing = await asyncio.to_thread(_losing, before, after, place.namespace)
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def of_object(each: _Losing) -> str:
+        async with turns:
+            return await _of_object(live, module, place, each)
+
+    return list(filter(None, await asyncio.gather(*map(of_object, losing))))
+
+
+async def _of_object(
+    live: live_objects.LiveObjects, module: names.ModuleName, place: places.ReleaseLocation, losing: _Losing
+) -> str:
+    resource = losing.resource
+    try:
+        there, namespace = await live.get(module, resource)
+    except (api_errors.NotFound, api_errors.Forbidden, discovery.NoSuchKind):
+        return ""
+    if not keeping.is_own(there, place.name, place.namespace):
+        return ""
+    found = await asyncio.to_thread(_differences, losing, there)
+    if not found or await _refusal(live, module, resource, there, found) is None:
+        return ""
+    stays = {each.pointer: await _refusal(live, module, resource, there, [each]) for each in found}
+    refused = {path: error for path, error in stays.items() if error is not None}
+    if not refused:
+        return ""
+    inside = f" -n {namespace}" if namespace else ""
+    return (
+        f"{resource} still has {names.listed(list(refused), _SHOWN)}, which the release no longer has: "
+        f"{next(iter(refused.values())).without_values}; delete it with 'kubectl{inside} delete "
+        f"{resource.kind.lower()} {resource.name}', and it is made again without"
+    )
+
+
+async def _refusal(
+    live: live_objects.LiveObjects,
+    module: names.ModuleName,
+    resource: manifests.ManifestResource,
+    there: manifests.Object,
+    found: Sequence[field_drift.Difference],
+) -> api_errors.ApiError | None:
+    """Change an object; gives why the API server refuses that."""
+    try:
+        await live.change(module, resource, corrections.json_patch(there, found))
+    except (api_errors.NotFound, api_errors.Conflict):
+        return None
+    except (api_errors.Invalid, api_errors.Forbidden) as error:
+        return error
+    return None
+
+
+def _losing(before: Sequence[str], after: str, namespace: str) -> list[_Losing]:
+    """Return the objects that lost something, with what they had and have."""
+    texts = set(manifests.documents(after))
+    had: dict[manifests.Identity, list[manifests.Object]] = {}
+    for manifest in before:
+        for text in manifests.documents(manifest):
+            if text not in texts:
+                for resource, body in manifests.find_objects(text, lambda _: True):
+                    had.setdefault(resource.identity(namespace), []).append(body)
+    found = []
+    wanted = had.keys()
+    for resource, body in manifests.find_objects(after, lambda each: each.identity(namespace) in wanted):
+        more = [each for each in had[resource.identity(namespace)] if left_fields.loses(each, body)]
+        if more:
+            found.append(_Losing(resource, more, body))
+    return found
+
+
+def _differences(losing: _Losing, live: manifests.Object) -> list[field_drift.Difference]:
+    found: dict[field_drift.Path, field_drift.Difference] = {}
+    for before in losing.before:
+        found |= {each.live_path: each for each in left_fields.left(before, losing.after, live)}
+    gone = list(_outermost(found))
+    back = [each for before in losing.before for each in left_fields.lost(before, losing.after, live)]
+    return [*gone, *{each.path: each for each in back}.values()]
+
+
+def _outermost(found: dict[field_drift.Path, field_drift.Difference]) -> Iterable[field_drift.Difference]:
+    """Yield them without those that go with another one."""
+    for path, each in found.items():
+        if not any(path[:end] in found for end in range(1, len(path))):
+            yield each

@@ -1,0 +1,146 @@
+"""After a revision, objects have nothing of earlier manifests that the release no longer has."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from addon_operator.helm import helm_errors
+from tests.integration.helm_site import Site
+
+pytestmark = pytest.mark.integration
+
+WRONG: Final = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "wrong"},
+    "spec": {"ports": [{"port": 99999}]},
+}
+
+
+def service(*ports: Mapping[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    spec = {"selector": {"app": "dns"}, "ports": list(ports), **more}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "dns"}, "spec": spec}
+
+
+def config(name: str, data: Mapping[str, str], **metadata: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, **metadata},
+        "data": dict(data),
+    }
+
+
+def secret(**texts: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "stringData": texts}
+
+
+def workload(container: Mapping[str, Any], **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    labels = {"app": "web"}
+    pod = {"containers": [{"name": "web", "image": "example.com/web", **container}]}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template, **spec},
+    }
+
+
+def definition(group: str) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "spec": {
+            "group": group,
+            "names": {"kind": "Thing", "plural": "things", "singular": "thing"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        }
+    }
+
+
+def thing(group: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "one"}, "spec": dict(spec)}
+
+
+def write(site: Site, *objects: Mapping[str, Any]) -> None:
+    site.write("templates/objects.yaml", "\n---\n".join(map(json.dumps, objects)))
+
+
+def take_over_as(site: Site, manager: str, kind: str, name: str) -> None:
+    """Have another manager own all fields of an object, as after a move from another operator."""
+    entries = site.get(kind, name)["metadata"]["managedFields"]
+    moved = [{**each, "manager": manager, "operation": "Update"} for each in entries]
+    site.patch(kind, name, [{"op": "replace", "path": "/metadata/managedFields", "value": moved}])
+
+
+UDP: Final = {"name": "dns", "port": 53, "protocol": "UDP"}
+TCP: Final = {"name": "dns-tcp", "port": 53, "protocol": "TCP"}
+METRICS: Final = {"name": "metrics", "port": 9153, "protocol": "TCP"}
+ENV: Final = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
+
+
+async def test_what_leaves_the_manifests_leaves_the_objects_and_what_others_wrote_stays(
+    helm_site: Site,
+) -> None:
+    site, group = helm_site, f"{helm_site.namespace}.example"
+    things = f"things.{group}"
+    site.create("crd", things, definition(group))
+    while site.request("GET", f"/apis/{group}/v1").status != 200:
+        pass
+    before = (
+        config("moved", {"a": "1", "b": "2"}, labels={"x": "1", "y": "2"}, annotations={"z": "3"}),
+        service(UDP, TCP, METRICS, sessionAffinity="ClientIP"),
+        secret(a="1", b="2"),
+        workload({"env": ENV, "livenessProbe": {"exec": {"command": ["a"]}}}, minReadySeconds=3),
+        thing(group, {"size": 1, "more": {"a": 1, "b": 2}}),
+    )
+    after = (
+        config("moved", {"a": "1"}, labels={"x": "1"}),
+        service(UDP, METRICS),
+        secret(a="1"),
+        workload({"env": ENV[:1]}),
+        thing(group, {"size": 1, "more": {"a": 1}}),
+    )
+    async with site.manager() as manager:
+        write(site, *before)
+        await manager.ensure(site.asked(1))
+        for kind, name in (("configmap", "moved"), ("deployment", "web"), (things, "one")):
+            take_over_as(site, "another-operator", kind, name)
+        site.patch("configmap", "moved", {"data": {"theirs": "4"}})
+        site.patch(things, "one", {"spec": {"more": {"theirs": 3}}})
+        address = site.get("service", "dns")["spec"]["clusterIP"]
+        write(site, *after)
+        await manager.ensure(site.asked(2))
+
+        moved = site.get("configmap", "moved")["metadata"]
+        assert {"x", "y"} & moved["labels"].keys() == {"x"}
+        assert "z" not in moved["annotations"]
+        dns = site.get("service", "dns")["spec"]
+        assert (dns["sessionAffinity"], dns["clusterIP"]) == ("None", address)
+        check(site, things)
+
+        # What a failed revision added.
+        write(site, *before, WRONG)
+        with pytest.raises(helm_errors.HelmError):
+            await manager.ensure(site.asked(3))
+        write(site, *after)
+        await manager.ensure(site.asked(4))
+        check(site, things)
+    assert not [each for each in site.warnings if "no longer has" in each]
+
+
+def check(site: Site, things: str) -> None:
+    """Only what the last manifest has is there, and what others wrote."""
+    web = site.get("deployment", "web")["spec"]
+    (container,) = web["template"]["spec"]["containers"]
+    assert site.get("configmap", "moved")["data"] == {"a": "1", "theirs": "4"}
+    assert site.get("secret", "keys")["data"].keys() == {"a"}
+    assert container["env"] == ENV[:1]
+    assert "livenessProbe" not in container
+    assert "minReadySeconds" not in web
+    assert site.get(things, "one")["spec"] == {"size": 1, "more": {"a": 1, "theirs": 3}}
+    ports = site.get("service", "dns")["spec"]["ports"]
+    assert {(each["port"], each["protocol"]) for each in ports} == {(53, "UDP"), (9153, "TCP")}

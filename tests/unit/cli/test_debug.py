@@ -27,6 +27,7 @@ from addon_operator.engine import state
 from addon_operator.engine.bindings import webhooks
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
+from addon_operator.kube.client import retries
 from addon_operator.modules import windows
 from tests.unit.cli import debug_server
 from tests.unit.debug import inspected
@@ -45,6 +46,8 @@ def served() -> Iterator[tuple[pathlib.Path, inspected.World]]:
 @pytest.fixture(autouse=True)
 def socket(served: tuple[pathlib.Path, inspected.World], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEBUG_UNIX_SOCKET", str(served[0]))
+    # Where no API server answers, that is what a test is about.
+    monkeypatch.setattr(retries, "MAX_ATTEMPTS", 1)
 
 
 def invoke(*arguments: str) -> testing.Result:

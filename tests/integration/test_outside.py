@@ -124,7 +124,9 @@ def completed(somebody: User, *words: str) -> str:
         ("kubectl-addon_operator", "main"),
         ("kubectl_complete-addon_operator", "complete_for_kubectl"),
     ):
-        text = f"#!{sys.executable}\nfrom addon_operator.cli import main\nmain.{function}()\n"
+        # On a busy machine, an answer may take longer than somebody at a keyboard waits.
+        patient = "from addon_operator.cli import completion, main\ncompletion._SECONDS = 30"
+        text = f"#!{sys.executable}\n{patient}\nmain.{function}()\n"
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     flags = ("--kubeconfig", str(somebody.kubeconfig), "-n", somebody.site.namespace)

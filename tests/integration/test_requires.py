@@ -14,12 +14,15 @@ def thing(group: str) -> str:
     return f"apiVersion: {group}/v1\nkind: Thing\nmetadata: {{name: {{{{ .Release.Name }}}}}}\n"
 
 
-def noting(site: operator_site.Site, directory: pathlib.Path, seconds: float = 0.3) -> None:
-    """Let the module note when its run, and its removal, begin and end."""
-    name = directory.name.lstrip("0123456789-")
-    for binding, hook in (("beforeHelm", "run"), ("afterDeleteHelm", "delete")):
-        body = f"echo {hook}-{name}+ >> {site.root}/intervals; sleep {seconds}\n"
-        body += f"echo {hook}-{name}- >> {site.root}/intervals"
+def noting(site: operator_site.Site, directory: pathlib.Path, until: str = "") -> None:
+    """Let the module note when its run, and its removal, begin and end.
+
+    Its run lasts ``until`` that has been noted, and half a minute at most.
+    """
+    name, notes = directory.name.lstrip("0123456789-"), site.root / "intervals"
+    waits = f"for _ in {{1..300}}; do grep -q -- '{until}' {notes} && break; sleep 0.1; done"
+    for binding, hook, between in (("beforeHelm", "run", waits), ("afterDeleteHelm", "delete", "sleep 0.1")):
+        body = f"echo {hook}-{name}+ >> {notes}\n{between}\necho {hook}-{name}- >> {notes}"
         site.hook(directory, f"{hook}.sh", {binding: 1}, body)
 
 
@@ -157,11 +160,11 @@ def test_an_api_that_an_earlier_module_brings_enables_a_later_one(
 def test_required_modules_are_ready_first_and_others_of_the_order_run_side_by_side(
     site: operator_site.Site,
 ) -> None:
-    """a requires z, both of order 10; b of order 10 requires nothing and takes long."""
-    noting(site, requiring.module(site, "010-a", "modules: [z]"), 0.1)
-    noting(site, requiring.module(site, "010-b"), 2)
-    noting(site, requiring.module(site, "010-z"), 0.3)
-    noting(site, requiring.module(site, "020-last", "modules: [a]"), 0.1)
+    """a requires z, both of order 10; b of order 10 requires nothing, and ends after a."""
+    noting(site, requiring.module(site, "010-a", "modules: [z]"))
+    noting(site, requiring.module(site, "010-b"), until="run-a-")
+    noting(site, requiring.module(site, "010-z"), until="run-b+")
+    noting(site, requiring.module(site, "020-last", "modules: [a]"))
     plan = requiring.planned(site)
     assert [name for name, row in plan.items() if row["enabled"]] == ["b", "z", "a", "last"]
     assert plan["a"]["waitsFor"] == ["z"]

@@ -3,7 +3,6 @@
 import asyncio
 import concurrent.futures
 import json
-import statistics
 import time
 from typing import Any, Final
 
@@ -116,13 +115,13 @@ def test_a_hook_that_hangs_and_one_that_is_killed_leave_others_and_pods_alone_in
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
     bodies = {
-        "hangs": "exec sleep 60",
+        "hangs": f"until [[ -e {site.root}/over ]]; do sleep 0.5; done",
         "dies": "kill -KILL $$",
         "good": ALLOWS,
     }
     for number, (name, body) in enumerate(bodies.items()):
         module = site.module(f"0{number}0-{name}", values=f"{name}Enabled: true\n")
-        guards = binding(site, f"{name}.shop.example", timeoutSeconds=3)
+        guards = binding(site, f"{name}.shop.example", timeoutSeconds=30)
         guards["labelSelector"] = {"matchLabels": {"asks": name}}
         site.hook(module, f"{name}.sh", {"kubernetesValidating": [guards]}, body)
     site.config()
@@ -130,30 +129,30 @@ def test_a_hook_that_hangs_and_one_that_is_killed_leave_others_and_pods_alone_in
         shop.operator.wait_until(lambda: len(registered(site)) == len(bodies), "all are registered")
         shop.preset(env=[{"name": "DB_PORT", "value": "6379"}], selector={"matchLabels": admitting.LABELS})
         shop.operator.wait_until(lambda: admitting.is_injected(shop, shop.operator), "pods are injected")
-        asking = api.ApiClient(layout.Layout(devcluster.kubeconfig.parent), devcluster.url, 30.0)
+        asking = api.ApiClient(layout.Layout(devcluster.kubeconfig.parent), devcluster.url)
 
-        def ask(name: str) -> tuple[float, api.ApiAnswer]:
+        def ask(name: str) -> api.ApiAnswer:
             body: Any = {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": {"generateName": "a-", "labels": {"asks": name}},
             }
-            began = time.monotonic()
-            answer = asking.request("POST", f"/api/v1/namespaces/{site.namespace}/configmaps", body)
-            return time.monotonic() - began, answer
+            return asking.request("POST", f"/api/v1/namespaces/{site.namespace}/configmaps", body)
 
-        shop.operator.wait_until(lambda: ask("good")[1].is_success, "the good one answers")
+        shop.operator.wait_until(lambda: ask("good").is_success, "the good one answers")
         with concurrent.futures.ThreadPoolExecutor(60) as pool:
             storm = [pool.submit(ask, name) for name in ("hangs", "dies") for _ in range(25)]
             time.sleep(operator_site.SOON)
-            good = [ask("good") for _ in range(5)]
-            pods = [timed_pod(shop) for _ in range(5)]
-            said = [each.result()[1].text for each in storm]
-        assert all(answer.is_success for _, answer in good), good
-        # Far less than behind all that hang: 25 of them in half of the places, for 2.5 s each.
-        assert max(seconds for seconds, _ in good) < 7.5, good
-        assert statistics.median(pods) < 2.5, "no pod waits for a hook that hangs"
-        # A machine that is busy with more than that may be late with the last word.
+            try:
+                good = [ask("good") for _ in range(5)]
+                pods = [shop.pod()["spec"]["containers"][0].get("env") for _ in range(5)]
+                hanging = [each for each in storm[:25] if not each.done()]
+            finally:
+                (site.root / "over").touch()
+            said = [each.result().text for each in storm]
+        assert all(answer.is_success for answer in good), good
+        assert all(pods), "no pod waits for a hook that hangs"
+        assert hanging, "none of them waited for all that hang"
         assert [text for text in said[:25] if "hangs.shop.example" not in text] == []
         assert [text for text in said[25:] if "of module dies" not in text] == []
 
@@ -196,14 +195,6 @@ def test_no_more_hooks_run_at_once_than_is_set_and_an_answer_of_more_than_an_obj
         assert (len(at_once), max(at_once)) == (24, 2)
         assert "of module shop gave a wrong answer" in create(site, "chatty").text
         operator.wait_logged("guard.sh", "and may have 3145728")
-
-
-def timed_pod(shop: admitting.Shop) -> float:
-    """Create a pod that a preset is for; how long that took."""
-    began = time.monotonic()
-    made = shop.pod()
-    assert made["spec"]["containers"][0]["env"]
-    return time.monotonic() - began
 
 
 @pytest.mark.slow

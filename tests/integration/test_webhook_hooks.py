@@ -74,7 +74,7 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
             "kubernetes": [snapshots("hosts", jqFilter=".data.host", keepFullObjectsInMemory=False)],
             "kubernetesValidating": [
                 binding(
-                    site, "hosts.shop.example", includeSnapshotsFrom=["hosts"], timeoutSeconds=3, **everywhere
+                    site, "hosts.shop.example", includeSnapshotsFrom=["hosts"], timeoutSeconds=8, **everywhere
                 )
             ],
         },
@@ -126,7 +126,7 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         unpatched = create(site, "unpatched", host="unpatched.example").text
         assert "hook default.sh of module shop gave a wrong answer: patch[0] (remove /data/none)" in unpatched
         said = {host: create(site, host, host=host).text for host in ("hang", "fail", "odd", "killed")}
-        assert "hook hosts.sh of module shop did not answer within 2.5s" in said["hang"]
+        assert "hook hosts.sh of module shop did not answer within 7.5s" in said["hang"]
         assert "hook hosts.sh of module shop failed; the operator's log says more" in said["fail"]
         assert "gave a wrong answer" in said["odd"]
         assert "hook hosts.sh of module shop failed" in said["killed"]

@@ -13,7 +13,7 @@ from addon_operator.kube import paths
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
 from tests.integration import admitting, definitions, operator_site
-from tests.integration.guarded import binding, create
+from tests.integration.guarded import LABELS, binding, create
 
 pytestmark = pytest.mark.integration
 
@@ -155,6 +155,54 @@ def test_a_hook_that_hangs_and_one_that_is_killed_leave_others_and_pods_alone_in
         assert hanging, "none of them waited for all that hang"
         assert [text for text in said[:25] if "hangs.shop.example" not in text] == []
         assert [text for text in said[25:] if "of module dies" not in text] == []
+
+
+SLOW: Final = f"sleep 0.4\n{ALLOWS}"
+
+
+def test_forty_dry_runs_of_one_user_delay_himself_alone_and_a_crash_leaves_it_to_the_failure_policy(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    site.hook(module, "slow.sh", {"kubernetesValidating": [binding(site, "slow.shop.example")]}, SLOW)
+    ignored = binding(site, "dies.shop.example", failurePolicy="Ignore")
+    ignored["labelSelector"] = {"matchLabels": {"asks": "dies"}}
+    site.hook(module, "dies.sh", {"kubernetesValidating": [ignored]}, "kill -KILL $$")
+    site.config()
+    in_namespace = ("-n", site.namespace)
+    devcluster.run_kubectl("create", "rolebinding", "me", "--clusterrole=edit", "--user=me", *in_namespace)
+    with admitting.admitting(site, devcluster, WEBHOOK_HOOKS_PARALLELISM="1") as operator:
+        operator.wait_until(lambda: len(registered(site)) == 2, "both are registered")
+        operator.wait_until(lambda: create(site, "first").is_success, "it answers")
+        asking = api.ApiClient(layout.Layout(devcluster.kubeconfig.parent), devcluster.url, 30.0)
+
+        def flood(number: int) -> api.ApiAnswer:
+            body: Any = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": f"f-{number}", "labels": dict(LABELS)},
+            }
+            path = f"/api/v1/namespaces/{site.namespace}/configmaps?dryRun=All"
+            return asking.request("POST", path, body)
+
+        with concurrent.futures.ThreadPoolExecutor(41) as pool:
+            storm = [pool.submit(flood, number) for number in range(40)]
+            operator.wait_until(lambda: any(each.done() for each in storm), "they have begun")
+            mine = {
+                "kind": "ConfigMap",
+                "apiVersion": "v1",
+                "metadata": {"name": "mine", "labels": dict(LABELS)},
+            }
+            devcluster.run_kubectl("create", "--as=me", "-f", "-", *in_namespace, stdin=json.dumps(mine))
+            assert not all(each.done() for each in storm), "it came before the last of them"
+            said = [each.result() for each in storm]
+        assert [each.text for each in said if "denied the request" in each.text] == []
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "ignored", "labels": {"asks": "dies"}},
+        }
+        assert site.request("POST", f"/api/v1/namespaces/{site.namespace}/configmaps", body).is_success
 
 
 COUNTED: Final = """

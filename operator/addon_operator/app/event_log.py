@@ -86,10 +86,10 @@ class EventLog:
                 self._log.warning(f"{place}hook {labels.hook} {text}", **fields)
 
     def _review_answered(self, event: events.ReviewAnswered) -> None:
-        """Log in full why a request was denied that its hook could not answer; the others on demand."""
+        """Log in full why a request got no answer of its hook; the others on demand."""
         fields = {**_fields_of_run(event.labels), "seconds": round(event.seconds, 3)}
         if event.details:
-            self._log.error(f"a request of the API server was denied: {event.details}", **fields)
+            self._log.error(f"a request of the API server got no answer: {event.details}", **fields)
         else:
             self._log.debug("request of the API server answered", result=event.result, **fields)
 

@@ -53,6 +53,10 @@ class ReviewRequest:
     """How long the API server waits, as far as it says so."""
     dry_run: bool = False
     """Nothing will be stored."""
+    namespace: str = ""
+    """Of the object."""
+    user: str = ""
+    """Who wants it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ class StepRequest:
 WebhookEntry: TypeAlias = Entry[
     webhook_bindings.WebhookBinding, ReviewRequest, review_answers.AdmissionAnswer
 ]
-"""A webhook. It answers whatever happens, or raises :class:`NotAnsweredError`."""
+"""A webhook. It answers what the hook answers, or raises :class:`NotAnsweredError`."""
 ConversionEntry: TypeAlias = Entry[
     conversion_bindings.ConversionBinding, StepRequest, conversions.ConversionAnswer
 ]

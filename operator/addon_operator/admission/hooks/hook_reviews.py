@@ -84,7 +84,9 @@ class HookReviews(reviews.ReviewHandler):
         entry = None if key is None else await self._found(key)
         if key is None or entry is None:
             raise reviews.UnansweredError(f"no hook answers at {review.path[:_SHOWN]!r} here")
-        request = hook_entries.ReviewRequest(review.sent, arrived, review.seconds, review.dry_run)
+        request = hook_entries.ReviewRequest(
+            review.sent, arrived, review.seconds, review.dry_run, review.namespace, review.user
+        )
         self._asked[key] += 1
         try:
             return _verdict(await entry.answer(request), entry)

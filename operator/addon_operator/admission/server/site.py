@@ -209,7 +209,8 @@ class AdmissionSite:
             if self._stopping or connections.context_of(request) is not self._tls.context:
                 response.force_close()
             is_lost = request.transport is None or request.transport.is_closing()
-            if route.guard is not None and (response.status not in (200, 403) or is_lost):
+            if route.guard is not None and is_lost and response.status != 403:
+                # Who asks quotes the address when it ran out of patience, and not what we answer.
                 route.guard.expose()
             self._tell(events.ReviewAnswered(path, response.status, time.perf_counter() - began))
             return response
@@ -271,7 +272,8 @@ class AdmissionSite:
                 verdict = await handler.decide(review)
             return reviews.answer(review, verdict)
         except reviews.UnansweredError as error:
-            raise _RefusedError(503, str(error)) from error
+            # Of all statuses the API server shows the sentence of this one.
+            raise _RefusedError(500, str(error)) from error
         except Exception as error:
             self._tell(events.HandlerFailed(path, error, is_allowed=not route.hands_on))
             if route.hands_on:

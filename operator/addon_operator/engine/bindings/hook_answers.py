@@ -144,7 +144,7 @@ class HookAnswers(abc.ABC, Generic[Binding, Request, Answer]):
 class WebhookAnswers(
     HookAnswers[webhook_bindings.WebhookBinding, hook_entries.ReviewRequest, review_answers.AdmissionAnswer]
 ):
-    """Allows and denies requests. What a hook does not answer is denied."""
+    """Allows and denies requests. For what a hook does not answer, the binding's failurePolicy decides."""
 
     def _bindings(self, config: hook_config.HookConfig) -> Sequence[webhook_bindings.WebhookBinding]:
         return config.webhooks
@@ -153,7 +153,9 @@ class WebhookAnswers(
         self, hook: state.Hook, binding: webhook_bindings.WebhookBinding, request: hook_entries.ReviewRequest
     ) -> review_runs.Asked:
         seconds = max(0.0, min(binding.timeout_seconds, request.seconds) - review_runs.MARGIN)
-        return review_runs.Asked(hook, binding.name, request.arrived + seconds, seconds)
+        return review_runs.Asked(
+            hook, binding.name, request.arrived + seconds, seconds, request.namespace, request.user
+        )
 
     async def _sent(self, request: hook_entries.ReviewRequest) -> bytes:
         return request.sent
@@ -173,7 +175,7 @@ class WebhookAnswers(
         return questions.Question(
             WEBHOOK_VARIABLES,
             functools.partial(_read, asked=binding.type, sent=request.sent),
-            drops_outputs=request.dry_run and binding.side_effects != "None",
+            drops_outputs=request.dry_run,
             may_patch_values=binding.type is webhook_bindings.ReviewType.MUTATING,
             # A patch would be applied to what was sent, to see that it can be.
             is_plain=binding.type is webhook_bindings.ReviewType.VALIDATING,
@@ -188,11 +190,8 @@ class WebhookAnswers(
         self,
         asked: review_runs.Asked,  # noqa: ARG002 - the error names it
         error: review_runs.UnansweredError,
-    ) -> review_answers.AdmissionAnswer:
-        if error.result == "overload":
-            # No hook said no: the API server does as the binding's failurePolicy says.
-            raise hook_entries.NotAnsweredError(str(error)) from error
-        return review_answers.AdmissionAnswer(allowed=False, message=str(error))
+    ) -> NoReturn:
+        raise hook_entries.NotAnsweredError(str(error)) from error
 
 
 class ConversionAnswers(

@@ -48,6 +48,10 @@ class Asked:
     """When an answer is of no use any more, on the monotonic clock."""
     seconds: float
     """The time of the binding, for messages."""
+    namespace: str = ""
+    """Of the object that it is asked about."""
+    user: str = ""
+    """Who wants it."""
 
     @property
     def began(self) -> float:
@@ -123,7 +127,7 @@ class ReviewRuns:
         question: questions.Question[questions.Answer],
     ) -> questions.Answer:
         try:
-            async with asyncio.timeout(asked.left) as waiting, self._slots.taken(self._key(asked)):
+            async with asyncio.timeout(asked.left) as waiting, self._slots.taken(self._asker(asked)):
                 waiting.reschedule(None)
                 return await self._ask(asked, await _made(asked, context), question)
         except TimeoutError:
@@ -151,8 +155,9 @@ class ReviewRuns:
         return answer
 
     @staticmethod
-    def _key(asked: Asked) -> object:
-        return (asked.hook.module, asked.hook.name, asked.binding)
+    def _asker(asked: Asked) -> process_slots.Asker:
+        binding = (asked.hook.module, asked.hook.name, asked.binding)
+        return process_slots.Asker(binding, asked.namespace, asked.user)
 
 
 async def _made(asked: Asked, context: Callable[[], binding_contexts.Context]) -> binding_contexts.Context:

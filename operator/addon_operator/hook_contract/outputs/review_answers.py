@@ -24,6 +24,7 @@ MAX_RESPONSES: Final = 100
 
 _KEYS: Final = ("allowed", "message", "warnings", "patch")
 _SHOWN: Final = 60
+_UNKNOWN_MAX: Final = 5
 
 PatchOperation: TypeAlias = Mapping[str, Any]
 
@@ -105,23 +106,26 @@ def _joined(responses: list[AdmissionAnswer]) -> AdmissionAnswer:
 def _response(document: JsonValue, where: str, asked: webhook_bindings.ReviewType) -> AdmissionAnswer:
     if not isinstance(document, dict):
         raise AnswerError(_at(where, 'it is not a mapping; write one such as {"allowed": true}'))
-    for key in document:
-        if key not in _KEYS:
-            hint = violations.nearest(key, _KEYS)
-            raise AnswerError(_at(where, f"the key {_shown(key)} is not known; {hint}"))
     allowed, message = document.get("allowed"), document.get("message") or ""
+    if allowed is None and message:
+        allowed = False
     if not isinstance(allowed, bool):
         what = "the key 'allowed' is missing" if allowed is None else "'allowed' is not true or false"
-        raise AnswerError(_at(where, f"{what}; write true or false"))
+        raise AnswerError(_at(where, "; ".join((what, "write true or false", *_unknown(document)))))
     if not isinstance(message, str):
         raise AnswerError(_at(where, "'message' is not a text"))
     patch = tuple(_patch(document, where, asked))
     return AdmissionAnswer(
         allowed,
         shown_texts.shown(message[:MESSAGE_CHARS]),
-        tuple(_warnings(document, where)),
+        (*(_at(where, text) for text in _unknown(document)), *_warnings(document, where)),
         patch if allowed else (),
     )
+
+
+def _unknown(document: JsonObject) -> Iterator[str]:
+    for key in [key for key in document if key not in _KEYS][:_UNKNOWN_MAX]:
+        yield f"the key {_shown(key)} of the hook's answer is not known; {violations.nearest(key, _KEYS)}"
 
 
 def _warnings(document: JsonObject, where: str) -> Iterator[str]:

@@ -102,7 +102,7 @@ def review(
     question = questions.Question(
         hook_answers.WEBHOOK_VARIABLES,
         functools.partial(_read_review, asked=binding.type, sent=sent),
-        drops_outputs=bool(request.get(_DRY_RUN)) and binding.side_effects != "None",
+        drops_outputs=bool(request.get(_DRY_RUN)),
         may_patch_values=binding.type is webhook_bindings.ReviewType.MUTATING,
     )
     return lambda snapshots: Asked(

@@ -1,5 +1,6 @@
 """Only who knows the random part of a path, which changes, is answered there."""
 
+import asyncio
 import base64
 import pathlib
 
@@ -9,6 +10,7 @@ from typing_extensions import override
 from addon_operator.admission import reviews
 from addon_operator.admission.certificates import certificate_store, certificate_store_files, path_keys
 from addon_operator.admission.server import site
+from addon_operator.aio import waiting
 from tests.support import api_server, logs, review_handlers
 from tests.unit.admission import tls_clients
 
@@ -112,11 +114,17 @@ class Guard(certificate_store.CertificateStore):
 
     def __init__(self, keys: path_keys.PathKeys, clock: api_server.Pauses) -> None:
         nowhere = certificate_store_files.FileSource(pathlib.Path("nowhere"))
+        self.exposed = asyncio.Event()
         super().__init__(nowhere, tls_clients.shared_tls(), keys, logs.Lines(), clock)
 
     @override
     async def refresh(self) -> certificate_store.Calling:
         return certificate_store.Calling(None, await self.keys.load())
+
+    @override
+    def expose(self) -> None:
+        super().expose()
+        self.exposed.set()
 
 
 async def test_a_path_without_its_random_part_gets_403_and_one_that_another_replica_made_is_looked_up(
@@ -124,8 +132,12 @@ async def test_a_path_without_its_random_part_gets_403_and_one_that_another_repl
 ) -> None:
     asked: list[str] = []
 
+    is_slow = asyncio.Event()
+
     async def allowing(review: reviews.Review) -> reviews.ReviewVerdict:
         asked.append(review.path)
+        if is_slow.is_set():
+            await waiting.wait_within(asyncio.Event(), 0.3)
         return reviews.ALLOWED
 
     leads, other = Replica(server, clock), Replica(server, clock)
@@ -141,6 +153,13 @@ async def test_a_path_without_its_random_part_gets_403_and_one_that_another_repl
         assert (await running.ask(path=f"/{key}{HOOK}"))[0] == 200
         assert asked == [HOOK]
         assert (await running.ask(b"no JSON", path=f"/{key}{HOOK}"))[0] == 400
-    clock.now += 60
+        clock.now += 60
+        await other.load()
+        assert await leads.load() == key
+        is_slow.set()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await running.ask(path=f"/{key}{HOOK}")
+        await guard.exposed.wait()
     await other.load()
-    assert await leads.load() != key, "an answer that is none of ours was seen"
+    assert await leads.load() != key, "who asked quotes the address when the time is up"

@@ -8,6 +8,11 @@ import pytest
 from addon_operator.engine.bindings import process_slots
 
 
+def asker(name: str) -> process_slots.Asker:
+    """Who is called ``binding``, or ``binding/namespace/user``."""
+    return process_slots.Asker(*name.split("/"))
+
+
 class Holder:
     """Holds places until told otherwise."""
 
@@ -28,7 +33,7 @@ class Holder:
             await asyncio.sleep(0)
 
     async def _hold(self, binding: str) -> None:
-        async with self._slots.taken(binding):
+        async with self._slots.taken(asker(binding)):
             self.running.append(binding)
             end = asyncio.Event()
             self._ends.setdefault(binding, []).append(end)
@@ -81,8 +86,33 @@ async def test_only_so_many_of_one_binding_wait() -> None:
     holder = Holder(process_slots.ProcessSlots(1))
     await holder.storm("a", 1 + process_slots.MOST_WAITING)
     with pytest.raises(process_slots.TooManyWaitingError, match="256 requests wait for it already"):
-        async with holder._slots.taken("a"):
+        async with holder._slots.taken(asker("a")):
             raise AssertionError("nobody comes here")
     await holder.storm("b", 1)
     await holder.end("a")
     assert holder.running == ["b"]
+
+
+async def test_who_floods_waits_behind_himself() -> None:
+    holder = Holder(process_slots.ProcessSlots(1))
+    await holder.storm("a/x/floods", 40)
+    await holder.storm("a/y/other", 1)
+    await holder.storm("a/x/colleague", 2)
+    seen = [*holder.running]
+    for _ in range(4):
+        await holder.end(seen[-1])
+        seen += holder.running
+    assert seen == ["a/x/floods", "a/y/other", "a/x/colleague", "a/x/floods", "a/x/colleague"]
+
+
+async def test_where_too_many_wait_the_last_of_who_waits_most_is_sent_away() -> None:
+    holder = Holder(process_slots.ProcessSlots(1))
+    await holder.storm("a/x/floods", 1 + process_slots.MOST_WAITING)
+    await holder.storm("a/y/other", 1)
+    assert [str(task.exception()) for task in holder.tasks if task.done()] == [
+        "256 requests wait for it already"
+    ]
+    await holder.storm("a/x/floods", 1)
+    assert len([task for task in holder.tasks if task.done()]) == 2
+    await holder.end("a/x/floods")
+    assert holder.running == ["a/y/other"]

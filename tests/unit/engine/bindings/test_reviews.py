@@ -84,6 +84,13 @@ async def ask(
     return await op.webhooks.entry("shop", name).answer(request)
 
 
+async def failure(op: engine.Operator, name: str = "simple.shop.example", seconds: float = math.inf) -> str:
+    """What a call that has no answer of the hook fails with."""
+    with pytest.raises(hook_entries.NotAnsweredError) as raised:
+        await ask(op, name, seconds)
+    return str(raised.value)
+
+
 def not_registered(op: engine.Operator) -> dict[str, str]:
     rows = op.row("shop")["answering"]
     return {row["name"]: row["notRegistered"] for row in rows if row["notRegistered"]}
@@ -194,20 +201,22 @@ async def test_a_hook_gets_the_review_and_the_snapshots_that_it_asks_for(op: eng
     [
         (ALLOWS, True, "", "allowed"),
         (DENIES, False, "no", "denied"),
-        (fails("the password is x"), False, "failed; the operator's log says more", "error"),
-        (says("x"), False, "gave a wrong answer; the operator's log says more", "error"),
+        (says({"message": "no"}), False, "no", "denied"),
+        (fails("the password is x"), None, "failed; the operator's log says more", "error"),
+        (says("x"), None, "gave a wrong answer; the operator's log says more", "error"),
+        (says({}), None, "gave a wrong answer; the operator's log says more", "error"),
     ],
-    ids=["allows", "denies", "fails", "wrong"],
+    ids=["allows", "denies", "denies by a message", "fails", "wrong", "empty"],
 )
-async def test_who_asked_is_told_one_sentence_and_the_log_the_details(
-    op: engine.Operator, act: hooks.Act, allowed: bool, message: str, result: str
+async def test_only_an_answer_denies_and_who_asked_is_told_one_sentence_and_the_log_the_details(
+    op: engine.Operator, act: hooks.Act, allowed: bool | None, message: str, result: str
 ) -> None:
     (await started(op, guard(op, SIMPLE))).act = act
-    answer = await ask(op)
-    assert (answer.allowed, answer.message.removeprefix("hook guard.sh of module shop ")) == (
-        allowed,
-        message,
-    )
+    if allowed is None:
+        assert await failure(op) == f"hook guard.sh of module shop {message}"
+    else:
+        answer = await ask(op)
+        assert (answer.allowed, answer.message) == (allowed, message)
     (told,) = op.heard.of(events.ReviewAnswered)
     assert told.result == result
     assert ("password" in told.details) is (message.startswith("failed"))
@@ -216,11 +225,8 @@ async def test_who_asked_is_told_one_sentence_and_the_log_the_details(
 async def test_who_asked_is_told_which_place_of_a_patch_is_wrong(op: engine.Operator) -> None:
     hook = await started(op, guard(op, SIMPLE, kind="kubernetesMutating"))
     hook.act = says({"allowed": True, "patch": [{"op": "remove", "path": "/a"}]})
-    answer = await ask(op)
-    assert not answer.allowed
-    assert answer.message.startswith(
-        "hook guard.sh of module shop gave a wrong answer: patch[0] (remove /a): "
-    )
+    said = await failure(op)
+    assert said.startswith("hook guard.sh of module shop gave a wrong answer: patch[0] (remove /a): ")
     hook.act = says({"allowed": True, "patch": [{"op": "add", "path": "/metadata/labels", "value": {}}]})
     assert (await ask(op)).patch
     assert [told.result for told in op.heard.of(events.ReviewAnswered)] == ["error", "patched"]
@@ -232,7 +238,7 @@ async def test_a_row_says_what_went_wrong_with_the_last_request_until_one_is_ans
     hook = await started(op, guard(op, SIMPLE, ON_PODS))
     assert unanswered(op) == ["", ""]
     hook.act = fails("token=abc")
-    await ask(op)
+    await failure(op)
     wrong = "hook guard.sh of module shop failed; the operator's log says more"
     assert unanswered(op) == [wrong, ""], "nothing of what the hook wrote"
     when, _, where = op.row("shop")["answering"][0]["unanswered"].rpartition("at ")[2].partition(", ")
@@ -262,9 +268,9 @@ async def test_values_that_an_answer_changes_make_the_module_run(op: engine.Oper
 
 @pytest.mark.parametrize(
     ("side_effects", "dry_run", "measured"),
-    [("None", True, True), ("NoneOnDryRun", True, False), ("NoneOnDryRun", False, True)],
+    [("None", True, False), ("NoneOnDryRun", True, False), ("NoneOnDryRun", False, True)],
 )
-async def test_other_outputs_of_a_dry_run_are_dropped_unless_there_are_no_side_effects(
+async def test_other_outputs_of_a_dry_run_are_dropped(
     op: engine.Operator, side_effects: str, dry_run: bool, measured: bool
 ) -> None:
     hook = await started(op, guard(op, {**SIMPLE, "sideEffects": side_effects}, kind="kubernetesMutating"))
@@ -289,10 +295,9 @@ async def test_who_asked_a_replica_that_has_lost_its_lease_is_told_to_try_again(
 
     hook.act = creates
     op.fence.is_lost = True
-    answer = await ask(op)
-    assert not answer.allowed
-    assert "was asked by a replica that does not lead" in answer.message
-    assert answer.message.endswith("try again")
+    said = await failure(op)
+    assert "was asked by a replica that does not lead" in said
+    assert said.endswith("try again")
 
 
 # In time.
@@ -318,12 +323,12 @@ async def test_a_question_that_waited_while_its_hook_ended_gets_no_empty_snapsho
     hook.act = stubborn(ended)
     first = asyncio.create_task(ask(op))
     await clocks.settle()
-    second = asyncio.create_task(ask(op, "pods.shop.example", review_runs.MARGIN + 0.2))
+    second = asyncio.create_task(failure(op, "pods.shop.example", review_runs.MARGIN + 0.2))
     await clocks.settle()
     await op.edit(shopEnabled="false")
     ended.set()
     assert (await first).allowed
-    assert re.search("was not asked|did not answer", (await second).message)
+    assert re.search("was not asked|did not answer", await second)
     assert len(hook.runs) == 1
 
 
@@ -333,25 +338,23 @@ async def test_who_asked_is_answered_in_time_and_the_place_stays_taken_until_the
     op.places = 1
     hook, ended = await started(op, guard(op, SIMPLE)), asyncio.Event()
     hook.act = stubborn(ended)
-    first = asyncio.create_task(ask(op, seconds=3.0))
+    first = asyncio.create_task(failure(op, SIMPLE["name"], 3.0))
     await clocks.settle()
-    second = asyncio.create_task(ask(op, seconds=3.0))
+    second = asyncio.create_task(failure(op, SIMPLE["name"], 3.0))
     await op.advance(2.6)
-    assert (await first).message == "hook guard.sh of module shop did not answer within 2.5s"
-    assert "within 2.5s" in (await second).message
+    assert await first == "hook guard.sh of module shop did not answer within 2.5s"
+    assert "within 2.5s" in await second
     assert {told.result for told in op.heard.of(events.ReviewAnswered)} == {"timeout"}
     assert len(hook.runs) == 1
     ended.set()
     assert (await ask(op)).allowed
 
 
-async def test_a_request_that_leaves_no_time_is_denied_without_a_time_before_its_beginning(
+async def test_a_request_that_leaves_no_time_fails_without_a_time_before_its_beginning(
     op: engine.Operator,
 ) -> None:
     (await started(op, guard(op, SIMPLE))).hold()
-    answer = await ask(op, seconds=0.001)
-    assert not answer.allowed
-    assert answer.message.endswith("within 0s")
+    assert (await failure(op, SIMPLE["name"], 0.001)).endswith("within 0s")
 
 
 async def test_a_webhook_of_which_too_many_requests_wait_leaves_the_decision_to_its_failure_policy(

@@ -72,7 +72,7 @@ def test_patches_of_several_responses_are_one_in_their_order() -> None:
         ("{", "it is not JSON: "),
         ("[]", "it is a list of 0 responses; write 1 to 100"),
         ('"yes"', "it is not a mapping"),
-        ('{"alowed": true}', "the key 'alowed' is not known; did you mean 'allowed'?"),
+        ('{"alowed": true}', "the key 'alowed' of the hook's answer is not known; did you mean 'allowed'?"),
         ("{}", "the key 'allowed' is missing; write true or false"),
         ('{"allowed": "yes"}', "'allowed' is not true or false"),
         ('{"allowed": true, "message": 1}', "'message' is not a text"),

@@ -1,12 +1,12 @@
 """Releases made with the real helm, versions 3 and 4, on a real control plane."""
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import os
 import pathlib
 import signal
+from typing import Final
 
 import pytest
 
@@ -354,10 +354,7 @@ async def test_a_variable_that_stands_twice_counts_once(site: Site) -> None:
         f"spec:\n  replicas: 0\n  selector: {{matchLabels: {{a: b}}}}\n  template: {pod}\n",
     )
     async with site.manager() as manager:
-        # Only the second try of an installation is rendered before.
-        with contextlib.suppress(helm_errors.HelmError):
-            await manager.ensure(site.asked(1))
-        await manager.ensure(site.asked(1, fresh=True))
+        await manager.ensure(site.asked(1))
         await manager.ensure(site.asked(2))
         skipped = await manager.ensure(site.asked(2))
         assert skipped.action is release_types.ReleaseAction.SKIPPED
@@ -365,4 +362,46 @@ async def test_a_variable_that_stands_twice_counts_once(site: Site) -> None:
     values = {each["name"]: each["value"] for each in container["env"]}
     assert values == {"A": "two", "B": "2"}
     warned = [text for text in site.warnings if "env has A 2 times, and the last one counts" in text]
+    assert bool(warned) is (site.real_helm.parent.name.startswith("helm4"))
+
+
+THING: Final = """\
+apiVersion: GROUP/v1
+kind: Thing
+metadata: {name: one}
+spec:
+  volumes:
+  size: {{ .Values.web.size }}
+  unknown: {any: null}
+"""
+
+
+async def test_keys_without_a_value_are_left_out_of_custom_resources(site: Site) -> None:
+    group = f"{site.namespace}.example"
+    things = f"things.{group}"
+    unknown = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    fields = {
+        "volumes": {"type": "array", "items": {"type": "string"}},
+        "size": {"type": "integer"},
+        "unknown": unknown,
+    }
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "Thing", "plural": "things", "singular": "thing"}
+    site.create(
+        "crd",
+        things,
+        {"spec": {"group": group, "names": names, "scope": "Namespaced", "versions": [version]}},
+    )
+    while site.request("GET", f"/apis/{group}/v1").status != 200:
+        pass
+    site.write("templates/thing.yaml", THING.replace("GROUP", group))
+    async with site.manager() as manager:
+        for size in (1, 2):
+            await manager.ensure(site.asked(size))
+            assert site.get(things, "one")["spec"]["size"] == size
+            assert "volumes" not in site.get(things, "one")["spec"]
+        skipped = await manager.ensure(site.asked(2))
+        assert skipped.action is release_types.ReleaseAction.SKIPPED
+    warned = [text for text in site.warnings if "keys without a value are left out (spec.volumes)" in text]
     assert bool(warned) is (site.real_helm.parent.name.startswith("helm4"))

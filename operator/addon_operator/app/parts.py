@@ -209,5 +209,6 @@ def release_manager(
         renderer = rendering.BlindRenderer(helm, reader, options.timeout, clock, common)
         renderer.rework = rework
     live = live_objects.LiveObjects(kube, kinds, helm.places, options.go_operator_labels)
+    renderer.schema_of = live.schema_of
     planner = release_planning.ReleasePlanner(helm, records, renderer, live, options, clock)
     return releases.ReleaseManager(planner)

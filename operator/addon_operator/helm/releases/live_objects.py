@@ -13,7 +13,7 @@ from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
-from addon_operator.modules import keeping, manifests
+from addon_operator.modules import crd_files, keeping, manifests
 
 _FIELD_MANAGER: Final = "helm"
 # What server-side apply cannot read as the kind's type is, for the API server, an error of its own.
@@ -128,6 +128,22 @@ class LiveObjects:
         What has none is left out. Raises what the client raises.
         """
         return await self._kinds.readable(discovery.Kind(each.api_version, each.kind) for each in resources)
+
+    async def schema_of(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
+        """Return the schema of a custom kind; ``None`` if it is none, or nobody may read it."""
+        try:
+            found = await self._kinds.find(kind, api_version)
+            name = f"{found.plural}.{api_version.partition('/')[0]}"
+            body = await self._cluster.get(
+                paths.of(crd_files.API_VERSION, "customresourcedefinitions", name=name)
+            )
+        except api_errors.KubernetesError:
+            return None
+        for version in (body.get("spec") or {}).get("versions") or ():
+            if version["name"] == api_version.rpartition("/")[2]:
+                schema: Mapping[str, Any] | None = (version.get("schema") or {}).get("openAPIV3Schema")
+                return schema
+        return None
 
     async def metadata(
         self, module: names.ModuleName, resources: Collection[manifests.ManifestResource]

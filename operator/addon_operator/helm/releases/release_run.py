@@ -117,7 +117,17 @@ class ReleaseRun:
             self._request = dataclasses.replace(self._request, create_namespace=False)
         if decision.is_again:
             await self._look_after_tries(plan)
-        await self._call(plan, {release.MANAGED_LABEL: "true"}, validate=True)
+        labels = {release.MANAGED_LABEL: "true"}
+        try:
+            await self._call(plan, labels, validate=True)
+        except helm_errors.HelmError:
+            # The chart was not rendered before; now it is known what Helm refuses and Kubernetes does not.
+            files = await self._renderer.tolerant(self._request, plan.inputs, plan.files)
+            if files is plan.files or decision.is_again:
+                raise
+            self._record = await self._records.read(self._request.module)
+            plan = dataclasses.replace(plan, files=files)
+            await self._call(plan, labels, validate=True)
         await self._save(await self._as_seen_now(plan, await self._rendered_after(plan)))
         return self._outcome(release_types.ReleaseAction.INSTALLED, decision.reason)
 

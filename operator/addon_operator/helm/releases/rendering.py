@@ -6,8 +6,8 @@ import dataclasses
 import functools
 import pathlib
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
 
 from addon_operator.documents import manifest_diff, varying_parts
 from addon_operator.helm import capabilities, command, helm_errors, messages, release_types, verbs
@@ -16,14 +16,29 @@ from addon_operator.helm.releases import record_format, render_inputs
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import release
-from addon_operator.modules.patching import manifest_changes, repeated_variables
+from addon_operator.modules.patching import manifest_changes, null_fields, repeated_variables
 
-_REFUSES_TWICE: Final = 4
-"""Major version of Helm from which on a variable must stand once in ``env``."""
+_STRICT_SINCE: Final = 4
+"""Major version of Helm from which on a variable must stand once in ``env``, and keys must have values."""
 _POLLS: Final = 20
 _POLL_SECONDS: Final = 0.25
 _ANOTHER_SECOND: Final = 1.05
 """After so many seconds each time is another one, if it has its seconds."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Refused:
+    """What a render has that a strict Helm does not take."""
+
+    is_twice: bool
+    """Whether variables stand twice."""
+    nulls: null_fields.Nulls
+    told: tuple[str, ...]
+    """A sentence for each."""
+
+
+async def _unknown(_api_version: str, _kind: str) -> None:
+    """Know no definition."""
 
 
 class ChartRenderer:
@@ -43,8 +58,10 @@ class ChartRenderer:
         self._capabilities = capabilities
         self._timeout = timeout
         self._reader = chart_files.ChartFilesReader(clock)
-        self._twice: dict[names.ModuleName, tuple[str, ...]] = {}
-        """What the last render of a module has twice, and Helm refuses."""
+        self._refused: dict[names.ModuleName, _Refused] = {}
+        """What the last render of a module has, and Helm refuses."""
+        self.schema_of: Callable[[str, str], Awaitable[Mapping[str, Any] | None]] = _unknown
+        """Gives what the cluster's definition says of a custom kind, by API version and kind."""
 
     async def inputs(self, request: release_types.ReleaseRequest) -> render_inputs.RenderInputs:
         """Read what the manifest depends on; no process is started.
@@ -123,19 +140,32 @@ class ChartRenderer:
             # anything that it could have made.
             rendered = await render(with_lookup=False)
         text = rendered.decode(errors="replace")
-        if self._helm.binary.major >= _REFUSES_TWICE:
-            text, self._twice[request.module] = await asyncio.to_thread(repeated_variables.once, text)
+        if self._helm.binary.major >= _STRICT_SINCE:
+            text, twice = await asyncio.to_thread(repeated_variables.once, text)
+            nulls = await self._nulls(text)
+            text, empty = await asyncio.to_thread(null_fields.without, text, nulls) if nulls else (text, ())
+            self._refused[request.module] = _Refused(bool(twice), nulls, (*twice, *empty))
         return text
+
+    async def _nulls(self, manifest: str) -> dict[null_fields.Kind, frozenset[null_fields.Path]]:
+        """Return the keys without a value that the definitions of their kinds do not allow."""
+        nulls = {}
+        for kind, paths in (await asyncio.to_thread(null_fields.found, manifest)).items():
+            schema = await self.schema_of(*kind)
+            if schema is not None and (refused := null_fields.refused(paths, schema)):
+                nulls[kind] = refused
+        return nulls
 
     async def tolerant(
         self, request: release_types.ReleaseRequest, inputs: render_inputs.RenderInputs, files: verbs.Files
     ) -> verbs.Files:
         """Return files from which Helm makes what was rendered last, and warn of what it would refuse."""
-        if not (told := self._twice.get(request.module)):
+        refused = self._refused.get(request.module)
+        if refused is None or not refused.told:
             return files
-        for text in told:
+        for text in refused.told:
             self._helm.warn(request.module, text)
-        changes = dataclasses.replace(inputs.changes, once=True)
+        changes = dataclasses.replace(inputs.changes, once=refused.is_twice, nulls=refused.nulls)
         write = functools.partial(render_inputs.write_changes, changes, files.values.parent, "once.json")
         return dataclasses.replace(files, changes=await asyncio.to_thread(write))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.modules import manifests
-from addon_operator.modules.patching import repeated_variables, strategic_merge
+from addon_operator.modules.patching import null_fields, repeated_variables, strategic_merge
 
 MOST_PATCHES: Final = 50
 MOST_ADDED: Final = 8 << 20
@@ -66,9 +66,11 @@ class ManifestChanges:
     patches: tuple[Patch, ...] = ()
     once: bool = False
     """Whether a variable that stands twice in ``env`` is to stand there once."""
+    nulls: null_fields.Nulls = dataclasses.field(default_factory=dict)
+    """Keys of custom resources that are left out where they have no value."""
 
     def __bool__(self) -> bool:
-        return bool(self.labels or self.annotations or self.patches or self.once)
+        return bool(self.labels or self.annotations or self.patches or self.once or self.nulls)
 
     def over(self, common: "ManifestChanges") -> "ManifestChanges":
         """Return these changes over those that all modules make."""
@@ -81,9 +83,11 @@ class ManifestChanges:
     def written(self) -> str:
         """Return the changes as text, the same for the same changes."""
         written = dataclasses.asdict(self)
-        if not self.once:
-            # Releases from before it keep their checksums.
-            del written["once"]
+        written["nulls"] = [[*kind, *map(list, sorted(paths))] for kind, paths in sorted(self.nulls.items())]
+        for key in ("once", "nulls"):
+            if not written[key]:
+                # Releases from before it keep their checksums.
+                del written[key]
         return json.dumps(written, sort_keys=True)
 
 
@@ -94,7 +98,8 @@ def read(text: str) -> ManifestChanges:
     """Return what :meth:`ManifestChanges.written` wrote."""
     found = json.loads(text)
     patches = tuple(Patch(Target(**each["target"]), each["patch"]) for each in found["patches"])
-    return ManifestChanges(found["labels"], found["annotations"], patches, found.get("once", False))
+    nulls = {(api, kind): frozenset(map(tuple, paths)) for api, kind, *paths in found.get("nulls", ())}
+    return ManifestChanges(found["labels"], found["annotations"], patches, found.get("once", False), nulls)
 
 
 def problems(patch: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -147,6 +152,9 @@ def changed(documents: Sequence[Any], changes: ManifestChanges, namespace: str) 
     if changes.once:
         for each in made:
             repeated_variables.remove(each)
+    if changes.nulls:
+        for each in made:
+            null_fields.remove(each, changes.nulls)
     return [_labelled(each, changes, room) for each in made]
 
 

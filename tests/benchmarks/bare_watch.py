@@ -43,14 +43,13 @@ class _Watch:
 
     def read(self) -> None:
         where = layout.Layout(pathlib.Path(self._plan.cluster))
-        file = certificates.file_of(certificates.ADMIN_USER)
         tls = ssl.create_default_context(cafile=str(where.certificate(certificates.CA)))
-        tls.load_cert_chain(where.certificate(file), where.key(file))
+        headers = certificates.bearer(where.pki)
         connection = http.client.HTTPSConnection(urllib.parse.urlsplit(self._plan.url).netloc, context=tls)
         path = f"/api/v1/namespaces/{self._plan.namespace}/configmaps?labelSelector=bench%3Dyes"
-        connection.request("GET", path)
+        connection.request("GET", path, headers=headers)
         version = json.loads(connection.getresponse().read())["metadata"]["resourceVersion"]
-        connection.request("GET", f"{path}&watch=1&resourceVersion={version}")
+        connection.request("GET", f"{path}&watch=1&resourceVersion={version}", headers=headers)
         answer = connection.getresponse()
         print(WATCHING, flush=True)  # noqa: T201 - tells the parent
         for line in answer:

@@ -126,9 +126,12 @@ async def serve(plan: Plan) -> None:
     cluster = handle.DevCluster(
         layout.ClusterName(""), "", plan.url, pathlib.Path(plan.kubeconfig), pathlib.Path()
     )
-    connector = aiohttp.TCPConnector(ssl=surroundings.admin_tls(cluster), limit=0)
+    tls, headers = surroundings.admin(cluster)
+    connector = aiohttp.TCPConnector(ssl=tls, limit=0)
     no_limit = aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(connector=connector, timeout=no_limit, auto_decompress=True) as session:
+    async with aiohttp.ClientSession(
+        connector=connector, headers=headers, timeout=no_limit, auto_decompress=True
+    ) as session:
         app = web.Application(client_max_size=1 << 26)
         app.router.add_route("*", "/{path:.*}", _Server(plan, session).handle)
         runner = web.AppRunner(app, access_log=None, handler_cancellation=True)

@@ -66,8 +66,8 @@ class Api:
 
     def __init__(self, devcluster: handle.DevCluster) -> None:
         self._address = urllib.parse.urlsplit(devcluster.url).netloc
-        self.tls = admin_tls(devcluster)
-        self._connection = http.client.HTTPSConnection(self._address, timeout=60, context=self.tls)
+        tls, self._bearer = admin(devcluster)
+        self._connection = http.client.HTTPSConnection(self._address, timeout=60, context=tls)
 
     def close(self) -> None:
         """Close the connection."""
@@ -79,7 +79,7 @@ class Api:
         """What the API server answers; an error status raises."""
         content = None if body is None else json.dumps(body)
         while True:
-            self._connection.request(method, path, content, {"Content-Type": content_type})
+            self._connection.request(method, path, content, {"Content-Type": content_type} | self._bearer)
             answer = self._connection.getresponse()
             read = answer.read()
             if answer.status != http.HTTPStatus.TOO_MANY_REQUESTS:
@@ -94,13 +94,11 @@ class Api:
         return decoded
 
 
-def admin_tls(devcluster: handle.DevCluster) -> ssl.SSLContext:
-    """TLS as the cluster's administrator."""
+def admin(devcluster: handle.DevCluster) -> tuple[ssl.SSLContext, dict[str, str]]:
+    """TLS and headers of the cluster's administrator."""
     where = layout.Layout(devcluster.kubeconfig.parent)
-    file = certificates.file_of(certificates.ADMIN_USER)
     context = ssl.create_default_context(cafile=str(where.certificate(certificates.CA)))
-    context.load_cert_chain(where.certificate(file), where.key(file))
-    return context
+    return context, certificates.bearer(where.pki)
 
 
 def until(probe: Callable[[], T | None], what: str, *, poll: float = _POLL) -> T:

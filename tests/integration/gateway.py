@@ -26,8 +26,7 @@ class Gateway:
         self._url = cluster.url
         where = layout.Layout(cluster.kubeconfig.parent)
         self._tls = ssl.create_default_context(cafile=str(where.certificate(certificates.CA)))
-        file = certificates.file_of(certificates.ADMIN_USER)
-        self._tls.load_cert_chain(where.certificate(file), where.key(file))
+        self._bearer = certificates.bearer(where.pki)
         self._lost: str | None = None
         self._streams: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
@@ -82,6 +81,7 @@ class Gateway:
             self.refused += 1
             return web.Response(status=404, text="404 page not found\n")
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
+        headers |= self._bearer
         url = f"{self._url}{request.rel_url}"
         body = await request.read()
         async with self._session.request(

@@ -43,7 +43,7 @@ class ApiAnswer:
 
 
 class ApiClient:
-    """Talks to one API server with the administrator's certificate; each thread keeps its connection.
+    """Talks to one API server with the administrator's token; each thread keeps its connection.
 
     To open one costs both sides some milliseconds of processor time: who asks again and again would pay most
     for that.
@@ -53,8 +53,7 @@ class ApiClient:
         self._timeout = timeout
         self._address = urllib.parse.urlsplit(url).netloc
         self._tls = ssl.create_default_context(cafile=str(where.certificate(certificates.CA)))
-        file = certificates.file_of(certificates.ADMIN_USER)
-        self._tls.load_cert_chain(where.certificate(file), where.key(file))
+        self._bearer = certificates.bearer(where.pki)
         self._kept = threading.local()
 
     def request(
@@ -70,7 +69,7 @@ class ApiClient:
         if connection.sock is not None and _has_ended(connection.sock):
             connection.close()
         try:
-            connection.request(method, path, content, {"Content-Type": content_type})
+            connection.request(method, path, content, {"Content-Type": content_type} | self._bearer)
             answer = connection.getresponse()
             return ApiAnswer(answer.status, answer.read().decode("utf-8", errors="replace"))
         except (OSError, http.client.HTTPException) as error:

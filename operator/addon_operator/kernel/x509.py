@@ -67,12 +67,9 @@ def private_pem(key: SigningKey) -> bytes:
     )
 
 
-def name_of(common: str, organization: str | None = None) -> x509.Name:
-    """Return a distinguished name: CN, and O if there is one."""
-    attributes = [x509.NameAttribute(oid.NameOID.COMMON_NAME, common)]
-    if organization is not None:
-        attributes.append(x509.NameAttribute(oid.NameOID.ORGANIZATION_NAME, organization))
-    return x509.Name(attributes)
+def name_of(common: str) -> x509.Name:
+    """Return a distinguished name that is a common name alone."""
+    return x509.Name([x509.NameAttribute(oid.NameOID.COMMON_NAME, common)])
 
 
 def make_authority(name: x509.Name, life: Life, *, path_length: int | None, signs_data: bool) -> Signed:

@@ -23,6 +23,7 @@ from . import fakes
 class ApiServer:
     """Answers as it is told, and remembers what it was asked."""
 
+    token: str
     url: str = ""
     asked: list[str] = dataclasses.field(default_factory=list)
     missing: int = 0
@@ -43,7 +44,8 @@ def handler_of(api_server: ApiServer) -> type[http.server.BaseHTTPRequestHandler
     class Handler(http.server.BaseHTTPRequestHandler):
         def _answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, text = api_server.answer(self.command, self.path)
+            knows = self.headers["Authorization"] == api_server.token
+            status, text = api_server.answer(self.command, self.path) if knows else (401, "Unauthorized")
             self.send_response(status)
             self.end_headers()
             self.wfile.write(text.encode())
@@ -70,9 +72,7 @@ def where(tmp_path_factory: pytest.TempPathFactory) -> layout.Layout:
 def api_server(where: layout.Layout) -> Iterator[ApiServer]:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(where.certificate("apiserver"), where.key("apiserver"))
-    tls.load_verify_locations(where.certificate("ca"))
-    tls.verify_mode = ssl.CERT_REQUIRED
-    found = ApiServer()
+    found = ApiServer(certificates.bearer(where.pki)["Authorization"])
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler_of(found)) as server:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
         found.url = f"https://127.0.0.1:{server.server_port}"

@@ -24,7 +24,7 @@ def authority(path_length: int | None = None, *, signs_data: bool = False) -> x5
 
 AUTHORITY = authority()
 SERVER = x509.issue(AUTHORITY, x509.Holder(x509.name_of("web"), [SERVER_AUTH], ADDRESSES), LIFE)
-CLIENT = x509.issue(AUTHORITY, x509.Holder(x509.name_of("jane", "admins"), [CLIENT_AUTH]), LIFE)
+CLIENT = x509.issue(AUTHORITY, x509.Holder(x509.name_of("jane"), [CLIENT_AUTH]), LIFE)
 ALL = [
     pytest.param(AUTHORITY, id="authority"),
     pytest.param(SERVER, id="server"),
@@ -68,15 +68,8 @@ def test_a_holder_has_the_usages_that_were_asked_for(
     assert list(found) == [usage]
 
 
-@rows.each(
-    ("name", "text"),
-    [
-        pytest.param(x509.name_of("jane"), "CN=jane", id="no organization"),
-        pytest.param(x509.name_of("jane", "admins"), "O=admins,CN=jane", id="organization"),
-    ],
-)
-def test_a_name_is_a_common_name_and_an_organization(name: library.Name, text: str) -> None:
-    assert name.rfc4514_string() == text
+def test_a_name_is_a_common_name() -> None:
+    assert x509.name_of("jane").rfc4514_string() == "CN=jane"
 
 
 @rows.each("path_length", [None, 0, 2])

@@ -86,6 +86,7 @@ def _api_server(where: layout.Layout, port: int) -> tuple[str, ...]:
         f"--tls-cert-file={where.certificate(certificates.API_SERVER)}",
         f"--tls-private-key-file={where.key(certificates.API_SERVER)}",
         f"--client-ca-file={where.certificate(certificates.CA)}",
+        f"--token-auth-file={where.pki / certificates.TOKENS}",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={where.pki / service_account}.pub",
         f"--service-account-signing-key-file={where.key(service_account)}",

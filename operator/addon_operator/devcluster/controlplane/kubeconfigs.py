@@ -1,4 +1,4 @@
-"""Writes kubeconfigs whose certificates are inside, so that a copy works anywhere on the machine."""
+"""Writes kubeconfigs whose certificate and token are inside, so that a copy works anywhere on the machine."""
 
 import base64
 import json
@@ -20,7 +20,6 @@ def context_name(cluster: layout.ClusterName) -> str:
 def document(where: layout.Layout, url: str, user: certificates.User) -> json_types.JsonObject:
     """Return the kubeconfig with which ``user`` talks to the API server at ``url``."""
     name = context_name(where.name)
-    file = certificates.file_of(user)
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -37,10 +36,7 @@ def document(where: layout.Layout, url: str, user: certificates.User) -> json_ty
         "users": [
             {
                 "name": name,
-                "user": {
-                    "client-certificate-data": _base64(where.certificate(file)),
-                    "client-key-data": _base64(where.key(file)),
-                },
+                "user": {"token": certificates.token_of(where.pki, user)},
             }
         ],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],

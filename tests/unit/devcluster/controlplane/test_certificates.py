@@ -8,7 +8,7 @@ import ssl
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from cryptography.x509 import oid, verification
+from cryptography.x509 import verification
 
 from addon_operator.devcluster.controlplane import certificates
 
@@ -48,28 +48,16 @@ def test_nobody_trusts_the_server_by_another_name(pki: pathlib.Path) -> None:
         verifier(pki).build_server_verifier(x509.DNSName("example.com")).verify(load(pki, "apiserver"), [])
 
 
-@pytest.mark.parametrize(
-    ("file", "user", "group"),
-    [
-        ("kubernetes-admin", "kubernetes-admin", "system:masters"),
-        ("kube-controller-manager", "system:kube-controller-manager", None),
-    ],
-)
-def test_client_certificates_name_a_user_and_a_group(
-    pki: pathlib.Path, file: str, user: str, group: str | None
-) -> None:
-    subject = load(pki, file).subject
-    groups = [item.value for item in subject.get_attributes_for_oid(oid.NameOID.ORGANIZATION_NAME)]
-    assert subject.get_attributes_for_oid(oid.NameOID.COMMON_NAME)[0].value == user
-    assert groups == ([] if group is None else [group])
+def test_each_user_has_a_token_of_its_own_by_which_the_api_server_knows_it(pki: pathlib.Path) -> None:
+    admin, manager = (certificates.token_of(pki, user) for user in USERS)
+    assert min(len(admin), len(manager)) > 40
+    assert (pki / certificates.TOKENS).read_text().splitlines() == [
+        f"{admin},kubernetes-admin,kubernetes-admin,system:masters",
+        f"{manager},system:kube-controller-manager,system:kube-controller-manager",
+    ]
 
 
-def test_a_client_certificate_is_none_of_a_server(pki: pathlib.Path) -> None:
-    usages = load(pki, "kubernetes-admin").extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    assert list(usages) == [oid.ExtendedKeyUsageOID.CLIENT_AUTH]
-
-
-@pytest.mark.parametrize("file", ["ca", "apiserver", "kubernetes-admin"])
+@pytest.mark.parametrize("file", ["ca", "apiserver"])
 def test_each_certificate_fits_its_key(pki: pathlib.Path, file: str) -> None:
     ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(pki / f"{file}.crt", pki / f"{file}.key")
 
@@ -85,9 +73,10 @@ def test_certificates_are_valid_for_years_and_a_little_into_the_past(pki: pathli
     assert found.not_valid_before_utc < NOW < found.not_valid_after_utc - dt.timedelta(days=3000)
 
 
-def test_no_two_clusters_share_a_key(pki: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_no_two_clusters_share_a_key_or_token(pki: pathlib.Path, tmp_path: pathlib.Path) -> None:
     certificates.write_all(tmp_path, USERS, NOW)
     assert (tmp_path / "ca.key").read_bytes() != (pki / "ca.key").read_bytes()
+    assert certificates.token_of(tmp_path) != certificates.token_of(pki)
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: pathlib.Path) -> None:

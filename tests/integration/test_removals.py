@@ -239,6 +239,63 @@ def test_what_stays_is_told_and_shown_as_long_as_it_does(
     operator.wait_until(lambda: not kept(modules, "web"), "a person has deleted it")
 
 
+def test_a_removal_that_somebody_has_to_confirm_waits_with_what_requires_it(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    modules = module_objects.Modules(site, devcluster)
+    module(site, "010-db", CLAIM)
+    module(site, "020-web")
+    module(site, "030-gone")
+    module(site, "040-side")
+    said = {"db": "removal: {data: delete, confirm: true}", "gone": "removal: {confirm: true}"}
+    said["web"] = "requires: {modules: [{name: db, until: ready}]}"
+    for name, text in said.items():
+        next(site.modules.glob(f"*-{name}")).joinpath("module.yaml").write_text(f"{text}\n")
+    on = ("db", "web", "gone", "side")
+    site.config(**{f"{name}Enabled": "true" for name in on})
+    operator = site.start(WATCH_MODULES="yes").wait_ready()
+    claim = uid(site, "pvc", "db-data")
+
+    # Disabling it, and removing a directory, wait; a converge is done, and other modules go on.
+    site.config(dbEnabled="false")
+    operator.wait_until(lambda: is_held(modules, "db") and is_held(modules, "web"), "both wait")
+    operator.wait_idle()
+    assert row(site, "web")["heldBack"]["confirm"] == "db"
+    next(site.modules.glob("*-gone")).rename(site.root / "away")
+    operator.wait_until(lambda: is_held(modules, "gone"), "the purge waits, and its Module is there")
+    assert site.revisions().keys() == set(on)
+
+    # It waits also after a restart, and goes on without a revision if it is enabled again.
+    operator.stop()
+    operator = site.start(WATCH_MODULES="yes").wait_ready()
+    operator.wait_until(lambda: is_held(modules, "gone") and is_held(modules, "db"), "they still wait")
+    site.config(dbEnabled="true")
+    operator.wait_until(lambda: row(site, "web")["state"] == "Ready", "both go on as before")
+    assert site.deployed() == dict.fromkeys(on, 1)
+    site.config(dbEnabled="false")
+    operator.wait_until(lambda: is_held(modules, "db"), "it waits once more")
+
+    # A command confirms it, and an annotation with the revision of the release.
+    refused = site.command("module", "remove", "web", "--confirm")
+    assert refused.returncode == 1
+    assert "module remove db --confirm" in refused.stderr
+    assert site.command("module", "remove", "db", "--confirm").returncode == 0
+    operator.wait_until(lambda: site.revisions().keys() == {"gone", "side"}, "both are removed")
+    found = site.find("pvc", "db-data")
+    assert found is None or (found["metadata"]["uid"] == claim and "deletionTimestamp" in found["metadata"])
+    for revision in ("2", "1"):
+        annotation = f"addon-operator.io/confirm-removal={revision}"
+        site.kubectl("annotate", "--overwrite", "modules.addon-operator.io", "gone", annotation)
+    operator.wait_until(lambda: site.revisions().keys() == {"side"}, "it is purged")
+    operator.wait_until(lambda: modules.get("gone") is None, "its Module goes with the release")
+
+
+def is_held(modules: module_objects.Modules, name: str) -> bool:
+    """Whether the Module says that the removal waits for somebody."""
+    found = modules.condition(name, "Ready"), modules.condition(name, "Enabled")
+    return {each["reason"] for each in found} == {"WaitsForConfirmation"}
+
+
 def kept(modules: module_objects.Modules, name: str) -> list[dict[str, Any]]:
     """What the Module says that stays."""
     found: list[dict[str, Any]] = ((modules.get(name) or {}).get("status") or {}).get("kept", [])

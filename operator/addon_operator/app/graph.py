@@ -122,7 +122,13 @@ class Graph(health.Beginning):
             self._tell, clock=self._clock, parallelism=tools.settings.modules_parallelism
         )
         self._annotations = module_annotations.ModuleAnnotations(
-            self._cluster, self.states, self._values, self._inbox, self._tell, self._clock
+            self._cluster,
+            self.states,
+            self._values,
+            self._inbox,
+            self._tell,
+            self._clock,
+            tools.releases,
         )
         self._bindings = self._hook_bindings(asking)
 

@@ -46,8 +46,8 @@ class ModuleObjects:
                 self._writer.suspended(event.module, event.now)
             case events.ReleaseEnsured():
                 self._writer.release_ensured(event.module, event.outcome)
-            case events.ObjectsKept(has_module=True):
-                self._writer.tell(names.ModuleName(event.release), "Kept", f"{event.text}.")
+            case events.HeldBack() | events.ObjectsKept():
+                self._of_removals(event)
             case events.ResourcesShared(modules=modules):
                 text = f"Modules {' and '.join(modules)} both have {event_log.shown(event.resources)}."
                 for module in modules:
@@ -56,6 +56,13 @@ class ModuleObjects:
                 if (notice := resource_notices.of(event)) is not None:
                     text = f"{notice.text[0].upper()}{notice.text[1:]}."
                     self._writer.tell(event.module, notice.reason, text, notice.type)
+
+    def _of_removals(self, event: events.HeldBack | events.ObjectsKept) -> None:
+        match event:
+            case events.HeldBack(has_module=False):
+                self._writer.purge_held(event.module, event.held)
+            case events.ObjectsKept(has_module=True):
+                self._writer.tell(names.ModuleName(event.release), "Kept", f"{event.text}.")
 
     def shown(self, module: str) -> module_status.Shown | None:
         """Return what the cluster shows of a module; see :meth:`.ModuleStatusWriter.shown`."""
@@ -113,6 +120,7 @@ async def keeping(
             parts.settings.namespace,
             parts.log,
             known=lambda: [files.module.name for files in modules.modules],
+            stays=lambda: parts.releases.to_confirm,
             time=time,
         )
         objects = ModuleObjects(writer, recorder, engine_listeners.shown(meters, parts.log))

@@ -187,6 +187,21 @@ def retry(name: str, socket: str | None) -> None:
     click.echo(debug.text_of(row, _will_run))
 
 
+@module.command()
+@completion.module_argument("name")
+@click.option("--confirm", is_flag=True, help="Confirm the removal, which begins then.")
+@debug.socket_option
+def remove(name: str, socket: str | None, *, confirm: bool) -> None:
+    """Confirm the removal of MODULE, or of a release without a module, that waits for it.
+
+    A module is removed when it is disabled or its directory goes; with removal.confirm in its module.yaml
+    only after this.
+    """
+    query = urllib.parse.urlencode(debug.query(confirm=confirm))
+    row = debug.client(socket).post(debug.module_path(name, f"remove?{query}".removesuffix("?")), {})
+    click.echo(debug.text_of(row, lambda row: f"the removal of {row['name']} is confirmed, and begins"))
+
+
 def _will_run(row: debug.Document) -> str:
     soon = f"module {row['name']} runs as soon as its queue lets it; 'module describe' shows how it goes"
     return soon + _left_alone(row)

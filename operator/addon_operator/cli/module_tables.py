@@ -163,8 +163,11 @@ def unhealthy(module: debug.Document) -> list[str]:
 
 def held_back(module: debug.Document) -> list[str]:
     """Return what of a module waits for a window, as at most one sentence."""
-    held = module.get("heldBack")
-    return [f"waits for a window, which opens at {held['until']}: {held['what']}"] if held else []
+    from addon_operator.modules import windows
+
+    if (held := module.get("heldBack")) is None:
+        return []
+    return [f"{windows.waiting(held.get('until', ''), held.get('confirm', ''))}: {held['what']}"]
 
 
 def _wide_row(module: debug.Document) -> tuple[str, ...]:

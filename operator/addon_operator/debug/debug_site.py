@@ -122,6 +122,7 @@ def application(
     app.router.add_get("/module/{name}/diff", functools.partial(_diff, api))
     app.router.add_post("/module/{name}/run", functools.partial(_run, api))
     app.router.add_post("/module/{name}/retry", functools.partial(_retry, api))
+    app.router.add_post("/module/{name:.+}/remove", functools.partial(_confirm, api))
     app.router.add_post("/module/{name}/suspend", functools.partial(_suspend, api))
     app.router.add_post("/module/{name}/resume", functools.partial(_resume, api))
     app.router.add_post("/hooks/running/{id:[0-9]{1,18}}/end", functools.partial(_end_hook, api))
@@ -234,6 +235,12 @@ async def _run(api: debug_api.DebugApi, request: web.Request) -> web.Response:
 
 async def _retry(api: debug_api.DebugApi, request: web.Request) -> web.Response:
     return web.json_response(api.engine.retry(request.match_info["name"]))
+
+
+async def _confirm(api: debug_api.DebugApi, request: web.Request) -> web.Response:
+    if not _flag(request, "confirm"):
+        raise BadRequestError("a module is removed when it is disabled; --confirm confirms that if it waits")
+    return web.json_response(api.engine.confirm(request.match_info["name"]))
 
 
 async def _suspend(api: debug_api.DebugApi, request: web.Request) -> web.Response:

@@ -256,6 +256,15 @@ class EngineApi:
         self._requests.retry(name)
         return self.views.module(name)
 
+    def confirm(self, release: str) -> object:
+        """Have the removal of a module, or of a release without one, begin that waits for a confirmation.
+
+        Raises :class:`.CannotRunError` if it does not wait for that.
+        """
+        self._monitor.releases.confirm(names.ModuleName(release))
+        self._requests.converge()
+        return {"name": release}
+
     async def suspend(
         self, module: str, reason: str, by: str, duration: str = "", *, replaces: bool = False
     ) -> object:

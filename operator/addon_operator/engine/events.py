@@ -372,6 +372,7 @@ class HeldBack(ModuleEvent, frozen=True):
     """What waits for a window of a module, or of a release without one; ``None`` if nothing does any more."""
 
     held: windows.HeldBack | None
+    has_module: bool = True
 
 
 class MaintenanceChanged(ModuleEvent, frozen=True):

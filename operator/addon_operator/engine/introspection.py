@@ -86,11 +86,14 @@ class ModuleRow(TypedDict):
 
 
 class HeldBackRow(TypedDict):
-    """What waits for a window; times are RFC 3339, UTC."""
+    """What waits for a window, or for somebody's confirmation; times are RFC 3339, UTC."""
 
     what: str
     until: str
+    """Empty if no window will do."""
     since: str
+    confirm: str
+    """Whose removal somebody has to confirm; empty if a window will do."""
 
 
 class TaskRow(TypedDict):
@@ -349,12 +352,14 @@ class Introspection:
 
 def held_back_row(held: windows.HeldBack) -> HeldBackRow:
     """Return what waits for a window as a row."""
-    return {"what": held.what, "until": clocks.rfc3339(held.until), "since": clocks.rfc3339(held.since)}
+    until = "" if held.confirm else clocks.rfc3339(held.until)
+    since = clocks.rfc3339(held.since)
+    return {"what": held.what, "until": until, "since": since, "confirm": held.confirm}
 
 
 def held_back_text(held: HeldBackRow | None) -> str:
     """Say what waits for a window; empty if nothing does."""
-    return f"waits for a window, which opens at {held['until']}: {held['what']}" if held else ""
+    return f"{windows.waiting(held['until'], held['confirm'])}: {held['what']}" if held else ""
 
 
 def waiting_text(others: Sequence[str]) -> str:

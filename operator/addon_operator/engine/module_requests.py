@@ -48,6 +48,8 @@ class ModuleRequests:
         """
         module = self._states[name]
         held = module.held_back
+        if held is not None and held.confirm:
+            raise CannotRunError(f"module {name} is being removed, which {held.waits}")
         is_removal = past_windows and held is not None and held.is_removal
         if name not in self._states.enabled and not is_removal:
             raise CannotRunError(f"module {name} is disabled ({module.reason}): enable it, and it runs")
@@ -78,6 +80,10 @@ class ModuleRequests:
     def _removed_before(self, name: names.ModuleName) -> list[names.ModuleName]:
         dependants = requirements.dependants(self._states.modules).get(name, ())
         return [each for each in dependants if self._states[each].held_back is not None]
+
+    def converge(self) -> None:
+        """Have all modules converge, as something was allowed that waited for that."""
+        self._inbox.put_nowait(intents.ConvergeWanted(ACTIVATION_COMMAND))
 
     def retry(self, name: names.ModuleName) -> None:
         """Try a module again now whose run, or removal, failed.

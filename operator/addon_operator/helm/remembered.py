@@ -61,6 +61,8 @@ class RememberedRelease(_Shape, frozen=True):
     """When the first revision was made, in seconds since the epoch."""
     call: CallUnderWay | None = None
     removal: Removal = Removal()
+    confirmed: int = 0
+    """The revision whose removal somebody confirmed; 0 if nobody did."""
     adopted: tuple[RememberedObject, ...] = ()
     """Objects that were there before the release, and are not in a deployed revision yet."""
     kept: tuple[RememberedObject, ...] = ()

@@ -108,6 +108,8 @@ class ModuleConfig:
     """What becomes of data when the module is disabled or purged, ``keep`` or ``delete``; empty if the
     setting counts.
     """
+    removal_confirm: bool = False
+    """Whether somebody has to confirm that the module is disabled or purged."""
     windows: windows_module.Windows | None = None
     """``None`` if those of the setting count."""
     warnings: tuple[str, ...] = ()
@@ -210,6 +212,7 @@ def _config(
         changes=_changes(read),
         rollback=read.get("remediation", {}).get("rollback", False),
         removal_data=read.get("removal", {}).get("data", ""),
+        removal_confirm=read.get("removal", {}).get("confirm", False),
         windows=windows_module.parse(read["windows"]) if "windows" in read else None,
     )
 

@@ -243,6 +243,7 @@ SCHEMA: Final[json_types.JsonObject] = {
         ),
         removal=_object(
             "How the module is disabled or purged.",
+            confirm=_flag("Whether that waits until somebody confirms it."),
             data={
                 "description": "What becomes of what holds data; default: the setting REMOVAL_DATA.",
                 "enum": ["keep", "delete"],

@@ -57,24 +57,39 @@ class Windows:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HeldBack:
-    """What waits for a window; times are seconds since the epoch."""
+    """What waits for a window, or for somebody's confirmation; times are seconds since the epoch."""
 
     what: str
     """For a person, and without values."""
     until: float
-    """When the next window opens."""
+    """When the next window opens; infinite for what nobody has confirmed."""
     since: float = 0.0
     is_removal: bool = False
     is_broken: bool = False
     """Whether the last revision failed, so that what runs is not as it should be."""
 
+    confirm: str = ""
+    """The module or release whose removal somebody has to confirm; empty if it waits for a window."""
+
+    @property
+    def reason(self) -> str:
+        """In one word, as conditions have it."""
+        return "WaitsForConfirmation" if self.confirm else "WaitsForWindow"
+
+    @property
+    def waits(self) -> str:
+        """For what it waits."""
+        return waiting("" if self.confirm else clock.rfc3339(self.until), self.confirm)
+
     def __str__(self) -> str:
-        return f"{waiting(self.until)}: {self.what}"
+        return f"{self.waits}: {self.what}"
 
 
-def waiting(until: float) -> str:
-    """Say for how long something waits."""
-    return f"waits for a window, which opens at {clock.rfc3339(until)}"
+def waiting(until: str, confirm: str = "") -> str:
+    """Say for how long something waits, as RFC 3339 has it, or whose removal somebody has to confirm."""
+    if confirm:
+        return f"waits until somebody confirms it with 'addon-operator module remove {confirm} --confirm'"
+    return f"waits for a window, which opens at {until}"
 
 
 def chosen(own: Windows | None, default: Windows | None) -> Windows:

@@ -127,7 +127,9 @@ _UNDER_WAY: Final = {
 
 def _enabled(module: state.ModuleState) -> _Said:
     if module.status in _OFF:
-        return _Said("False", "Disabled", module.reason)
+        held = module.held_back
+        is_held = held is not None and held.confirm and module.status is _Status.DELETING
+        return _Said("False", held.reason if held is not None and is_held else "Disabled", module.reason)
     return _Said("True", "Enabled", module.reason)
 
 
@@ -139,7 +141,7 @@ def _ready(module: state.ModuleState) -> _Said:
         told = "; ".join(["The last run succeeded", *(text.removesuffix(".") for _, text in besides)])
         return _Said("False" if module.foreign_record else "True", reason, f"{told}.")
     if (held := module.held_back) is not None and _is_why(module, held):
-        return _Said("False", _WAITS_FOR_WINDOW, error or f"The module is disabled; {held}.")
+        return _Said("False", held.reason, error or f"The module is disabled; {held}.")
     if module.status is _Status.DISABLED:
         return _Said("False", "Disabled", f"The module is disabled: {module.reason}")
     if module.status is _Status.DELETING:
@@ -331,7 +333,7 @@ def _reconciling(module: state.ModuleState) -> _Said:
         and module.held_back is not None
         and _is_why(module, module.held_back)
     ):
-        return _Said("False", _WAITS_FOR_WINDOW, f"Nothing is in progress; {module.held_back}.")
+        return _Said("False", module.held_back.reason, f"Nothing is in progress; {module.held_back}.")
     if module.status in _UNDER_WAY and not _is_stuck_in_delete(module):
         return _Said("True", str(module.status), _UNDER_WAY[module.status])
     if module.next_try is not None:

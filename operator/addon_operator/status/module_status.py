@@ -49,8 +49,9 @@ class ShownHeldBack(TypedDict):
     """What waits for a window."""
 
     what: str
-    until: str
     since: str
+    until: NotRequired[str]
+    confirm: NotRequired[str]
     isRemoval: NotRequired[bool]
     isBroken: NotRequired[bool]
 
@@ -198,7 +199,11 @@ def _suspended(now: suspension.Suspension) -> ShownSuspension:
 
 def _held_back(held: windows.HeldBack) -> ShownHeldBack:
     what = module_conditions.one_line(held.what, _ERROR_MAX)
-    shown = ShownHeldBack(what=what, until=clock.rfc3339(held.until), since=clock.rfc3339(held.since))
+    shown = ShownHeldBack(what=what, since=clock.rfc3339(held.since))
+    if held.confirm:
+        shown["confirm"] = held.confirm
+    else:
+        shown["until"] = clock.rfc3339(held.until)
     if held.is_removal:
         shown["isRemoval"] = True
     if held.is_broken:

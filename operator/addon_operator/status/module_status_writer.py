@@ -10,6 +10,7 @@ import asyncio
 import collections
 import contextlib
 import dataclasses
+import pathlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events, suspension
+from addon_operator.modules import model, windows
 from addon_operator.status import (
     condition_times,
     module_conditions,
@@ -78,9 +80,15 @@ class ModuleStatusWriter:
         log: warn_once.Log,
         *,
         known: Callable[[], Collection[str]],
+        stays: Callable[[], Collection[str]] = frozenset,
         time: waiting.Time,
     ) -> None:
-        """``known`` gives the names of all modules on disk, ``namespace`` is where the objects are."""
+        """``known`` gives the names of all modules on disk, ``namespace`` is where the objects are.
+
+        ``stays`` gives those of releases whose objects stay as long as the releases do.
+        """
+        self._stays = stays
+        self._purges: dict[str, state.ModuleState] = {}
         self._kube = kube
         self._recorder = recorder
         self._namespace = namespace
@@ -115,6 +123,22 @@ class ModuleStatusWriter:
         self._times.pop(module, None)
         self._synced_at = None
         self._changed.set()
+
+    def purge_held(self, release: str, held: windows.HeldBack | None) -> None:
+        """Show in the object of a module that is gone that the purge of its release waits for somebody."""
+        name = names.ModuleName(release.rpartition("/")[2])
+        if held is not None and held.confirm and name not in self._states:
+            gone = state.ModuleState(
+                model.Module(name, 0, pathlib.Path(name)),
+                status=state.ModuleStatus.DELETING,
+                reason=held.what,
+                discovered=True,
+                held_back=held,
+            )
+            self.module_changed(gone)
+            self._purges[name] = gone
+        elif held is None and self._purges.pop(name, None) is self._states.get(name, ...):
+            self.module_gone(name)
 
     def shown(self, module: str) -> module_status.Shown | None:
         """Return what the cluster shows of a module; ``None`` as long as that is not known."""
@@ -274,7 +298,9 @@ class ModuleStatusWriter:
         self._has_looked = True
         for name in self._states:
             self._note_times(name)
-        modules = {str(name) for name in self._known()} - self._gone | self._states.keys()
+        modules = (
+            {str(name) for name in self._known()} - self._gone | self._states.keys() | set(self._stays())
+        )
         for name, stored in list(self._stored.items()):
             if name not in modules and stored.is_kept:
                 await self._delete(name, stored)

@@ -177,7 +177,7 @@ class _Module:
         yield from row["hooksFail"]
         yield row["drift"] and f"changed by others: {row['drift']}"
         # None of them hides that the others are so, too.
-        held = f"waits for a window: {row['heldBack']['what']}" if row["heldBack"] else ""
+        held = _held_back(row["heldBack"])
         suspended = row["suspended"] if held or row["waitsFor"] else ""
         yield "; ".join(filter(None, (suspended, held, introspection.waiting_text(row["waitsFor"]))))
         yield self._suspended
@@ -201,7 +201,7 @@ class _Module:
             )
         if row["wrongValues"] and _STAY not in row["wrongValues"]:
             return [f"the last good values {_STAY}"]
-        if row["heldBack"]:
+        if row["heldBack"] and row["heldBack"]["until"]:
             return ["the window opens ", Moment(row["heldBack"]["until"], kind="due")]
         return []
 
@@ -277,6 +277,13 @@ class _Module:
             return ""
         number = "first" if place["index"] == 1 else f"number {place['index']}"
         return f"{number} in main: {place['doing']}, {task_state(place['state'])}"
+
+
+def _held_back(held: introspection.HeldBackRow | None) -> str:
+    """Say what waits; when a window opens stands elsewhere."""
+    if held is None or not held["until"]:
+        return introspection.held_back_text(held)
+    return f"waits for a window: {held['what']}"
 
 
 _STAY: Final = "stay"

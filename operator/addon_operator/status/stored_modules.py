@@ -5,6 +5,7 @@ The leader writes the objects. What only it knows, such as its queues, is not in
 
 import asyncio
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,6 +18,7 @@ from addon_operator.kernel import clock
 from addon_operator.kube.client import client
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.kube.objects import suspension
+from addon_operator.modules import windows
 from addon_operator.modules.health import resource_health
 from addon_operator.status import module_conditions, module_status
 
@@ -63,8 +65,9 @@ class _Suspended(msgspec.Struct):
 
 class _HeldBack(msgspec.Struct):
     what: str
-    until: str
     since: str
+    until: str = ""
+    confirm: str = ""
 
 
 class _NextTry(msgspec.Struct, rename="camel"):
@@ -251,7 +254,13 @@ def _suspended(found: _Suspended) -> str:
 
 
 def _held_back(found: _HeldBack | None) -> introspection.HeldBackRow | None:
-    return None if found is None else {"what": _cut(found.what), "until": found.until, "since": found.since}
+    if found is None:
+        return None
+    until = clock.parse_rfc3339(found.until) if found.until else math.inf
+    since = clock.parse_rfc3339(found.since)
+    return introspection.held_back_row(
+        windows.HeldBack(_cut(found.what), until, since, confirm=_cut(found.confirm))
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

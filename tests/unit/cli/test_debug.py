@@ -774,7 +774,7 @@ def completions(*words: str) -> list[str]:
     ("words", "offered"),
     [
         (("q",), ["queue"]),
-        (("module", "re"), ["render", "resource-monitor", "resume", "retry"]),
+        (("module", "re"), ["remove", "render", "resource-monitor", "resume", "retry"]),
         (("module", "values", ""), ["kube-dns", "web"]),
         (("module", "values", "k"), ["kube-dns"]),
         (("module", "values", "--show"), ["--show-sensitive"]),

@@ -520,7 +520,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
     assert "POST /module/{name}/run" in lines
-    assert len(lines) == len(set(lines)) == 36
+    assert len(lines) == len(set(lines)) == 37
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

@@ -42,7 +42,7 @@ drift:
   mode: correct
   ignore: [{kind: Deployment, name: "*", paths: [/spec/replicas]}]
 remediation: {rollback: true}
-removal: {data: delete}
+removal: {data: delete, confirm: true}
 """ % ("0" * 64)
 
 
@@ -113,6 +113,7 @@ def test_every_key_is_read() -> None:
         ),
         rollback=True,
         removal_data="delete",
+        removal_confirm=True,
         drift=drift_config.DriftConfig(
             drift_config.DriftMode.CORRECT,
             (

@@ -86,7 +86,7 @@ def every_state() -> page_content.Content:
         row("grafana", 30, health="Failed", healthMessage=UNHEALTHY),
         row("external-dns", 30, drift="Deployment external-dns: /spec/replicas (by kubectl-edit)"),
         row("storage", 30, suspended=f"suspended: {SUSPENDED}"),
-        row("logging", 40, heldBack={"what": "an upgrade", "until": LATER, "since": AT}),
+        row("logging", 40, heldBack={"what": "an upgrade", "until": LATER, "since": AT, "confirm": ""}),
         row("web", 50, health="Progressing", healthMessage="2 of 5 pods updated: Deployment web"),
         row("reports", 50, "Pending", waitsFor=["ingress-nginx (Failed)"]),
         row("dns", 50, hooksFail=[FAILING, f"{FAILING}, again"]),

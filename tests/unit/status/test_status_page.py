@@ -353,7 +353,7 @@ def test_it_is_said_what_the_operator_does(now: str, said: str) -> None:
 
 
 def test_a_module_that_waits_for_others_is_still_said_to_be_suspended_and_held_back() -> None:
-    held = {"what": "an upgrade", "until": page_samples.LATER, "since": page_samples.AT}
+    held = {"what": "an upgrade", "until": page_samples.LATER, "since": page_samples.AT, "confirm": ""}
     waits = page_samples.row(
         "web", state="Pending", waitsFor=["db (Failed)"], suspended="the disks", heldBack=held
     )

@@ -5,7 +5,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 
 from addon_operator.commands.plan import plan_report
-from addon_operator.kernel import names
+from addon_operator.kernel import clock, names
 from addon_operator.modules import model, requirements, windows
 
 
@@ -59,4 +59,4 @@ class PlanWindows:
 
 
 def _reason(opens: dt.datetime, reason: str) -> str:
-    return f"{windows.waiting(opens.timestamp())}: {reason}"
+    return f"{windows.waiting(clock.rfc3339(opens.timestamp()))}: {reason}"

@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import math
 import pathlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from addon_operator.aio import threads
 from addon_operator.documents import json_pointers
-from addon_operator.engine import events, tasks
+from addon_operator.engine import events, module_requests, tasks
 from addon_operator.engine.drift import drift, followed_releases, module_healths
 from addon_operator.engine.modules import module_windows
 from addon_operator.helm import helm_errors, release_types, remembered
@@ -39,7 +40,7 @@ def request_of(
         has_own_values=module.chart_directory == module.path,
         create_namespace=module.config.create_namespace,
         changes=module.config.changes,
-        removal=remembered.Removal(data=module.config.removal_data),
+        removal=remembered.Removal(data=module.config.removal_data, confirm=module.config.removal_confirm),
         is_stock=module.stock is not None or bool(module.config.release_name),
         redact=redactor_of(values, module, before),
         hook_places=values.hook_places(module.name).text(),
@@ -299,21 +300,53 @@ class ModuleReleases:
             work.cancel()
 
     def hold_removal(
-        self, release: str, owner: names.ModuleName, why: str, dependants: Iterable[names.ModuleName] = ()
+        self,
+        release: str,
+        owner: names.ModuleName,
+        why: str,
+        dependants: Iterable[names.ModuleName] = (),
+        required: Iterable[str] = (),
     ) -> bool:
-        """Hold the removal of the release back while no window of ``owner`` is open; whether it is held.
+        """Hold the removal of the release back while no window of ``owner`` is open, or as long as nobody has
+        confirmed it or that of one that it goes with; whether it is held.
 
-        What waits of ``dependants`` is done before. What is to be removed is not restored meanwhile.
+        What waits of ``dependants`` is done before; ``required`` are removed afterwards, and with it or not
+        at all. What is to be removed is not restored meanwhile.
         """
-        opens = (self.windows.opening(owner), *map(self.windows.held_until, dependants))
+        before = [held for each in dependants if (held := self.windows.held(each)) is not None]
+        own = next((each for each in (release, *required) if self._unconfirmed(each)), "")
+        confirm = next((held.confirm for held in before if held.confirm), own)
+        opens = (self.windows.opening(owner), *(held.until for held in before), math.inf if confirm else None)
         until = max((moment for moment in opens if moment is not None), default=None)
         if until is None or not self.exists(release):
             return False
         name = names.ModuleName(release)
         self._leave(name)
-        held = windows_module.HeldBack(f"removal of the release: {why}", until, is_removal=True)
+        what = f"removal of the release: {why}"
+        held = windows_module.HeldBack(what, until, is_removal=True, confirm=confirm)
         self.windows.hold(name, held)
         return True
+
+    def _unconfirmed(self, release: str) -> bool:
+        """Say whether somebody has to confirm the removal of a release first; what moved is not removed."""
+        revision = self.revision(release)
+        return (
+            revision is not None
+            and self.successor(release) is None
+            and self._manager.is_unconfirmed(release, revision)
+        )
+
+    def confirm(self, release: names.ModuleName) -> None:
+        """Note that somebody has confirmed a removal that waits for that.
+
+        Raises :class:`.CannotRunError` for one that does not wait, or waits for that of another module.
+        """
+        held = self.windows.held(release)
+        if held is None or not held.confirm:
+            raise module_requests.CannotRunError(f"no removal of {release} waits for a confirmation")
+        if held.confirm != release:
+            raise module_requests.CannotRunError(f"the removal of {release} {held.waits}")
+        self._manager.confirm(release, self._known.get(release, 0))
 
     async def remove(
         self, release: str, *, keep_record: bool = False, directory: pathlib.Path | None = None

@@ -203,7 +203,8 @@ class ModuleRunner:
         module = self.states[name]
         dependants = requirements.dependants(self.states.modules).get(name, ())
         why = f"the module is disabled: {module.verdict}"
-        if self.releases.hold_removal(name, name, why, dependants):
+        required = self._removed_after(name)
+        if self.releases.hold_removal(name, name, why, dependants, required):
             self.states.mark(name, state.ModuleStatus.DELETING, "")
             return
         _begin_try(task, module)
@@ -228,6 +229,14 @@ class ModuleRunner:
         left = self._left.leaving.get(name, "")
         self.states.note_leaving(name, helm_errors.leaving_text(left))
         self.states.mark(name, state.ModuleStatus.DELETING if left else state.ModuleStatus.DISABLED, "")
+
+    def _removed_after(self, name: names.ModuleName) -> list[names.ModuleName]:
+        """Return what a module requires, also by others, and is disabled, too."""
+        found = [name]
+        for each in found:
+            off = (one for one in requirements.required(self.states[each].module) if one in self.states)
+            found += [one for one in off if one not in self.states.enabled and one not in found]
+        return found[1:]
 
     async def purge(self, release: str) -> None:
         """Remove a release without a module; it stays as long as a module may yet take over what is in it."""

@@ -7,6 +7,7 @@ at the next opening. What opens runs the modules whose upgrade waits; for remova
 import asyncio
 import dataclasses
 import datetime as dt
+import math
 from collections.abc import Collection
 from typing import Final
 
@@ -64,10 +65,9 @@ class ModuleWindows:
         """What waits of releases without a module."""
         return [f"release {name} {held}" for name, held in self._held.items() if name not in self._states]
 
-    def held_until(self, name: names.ModuleName) -> float | None:
-        """Return when what waits of the module is done; ``None`` if nothing does."""
-        held = self._held.get(name)
-        return None if held is None else held.until
+    def held(self, name: names.ModuleName) -> windows.HeldBack | None:
+        """Return what waits of the module, or of the release without one; ``None`` if nothing does."""
+        return self._held.get(name)
 
     def hold(self, name: names.ModuleName, held: windows.HeldBack) -> None:
         """Remember what waits of a module, or of a release without one, and have it done in time."""
@@ -119,7 +119,7 @@ class ModuleWindows:
         if held is not None:
             self._held[name] = held
         self._states.hold_back(name, held)
-        self._tell(events.HeldBack(name, held))
+        self._tell(events.HeldBack(name, held, has_module=name in self._states))
 
     def _arm(self) -> None:
         """Set the timer for the first opening."""
@@ -127,7 +127,7 @@ class ModuleWindows:
             self._timer.cancel()
             self._timer = None
         now = self._clock.time()
-        later = [held.until for held in self._held.values() if held.until > now]
+        later = [held.until for held in self._held.values() if now < held.until < math.inf]
         if later:
             timers = asyncio.get_running_loop() if self._timers is None else self._timers
             self._timer = timers.call_later(min(min(later) - now, LONGEST_SLEEP), self._look)

@@ -13,6 +13,7 @@ import orjson
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, intents, module_requests, module_states, state
+from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock, names
 from addon_operator.kube import api_errors
 from addon_operator.kube import cluster as cluster_module
@@ -21,6 +22,8 @@ from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import windows
 from addon_operator.values import store
 
+_OFTEN_SECONDS: Final = 2.0
+"""Between two looks at whether a confirmation of a removal has been used."""
 _LOOK_SECONDS: Final = 30.0
 """Between two looks at the clock, which somebody may set, and at objects that could not be listed."""
 
@@ -36,7 +39,10 @@ class ModuleAnnotations(object_changes.ObjectListener):
         inbox: intents.Inbox,
         tell: events.Listener,
         time: clock.Clock,
+        manager: releases.ReleaseManager,
     ) -> None:
+        self._manager = manager
+        self._confirmations: dict[names.ModuleName, str] = {}
         self._cluster = cluster
         self._states = states
         self._values = values
@@ -112,6 +118,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
             await self._end_what_is_over()
             now = self._time.time()
             ends = [each.until - now for each in self._suspended.values() if each.until is not None]
+            ends += [_OFTEN_SECONDS] if self._confirmations else []
             await waiting.wait_within(self._wake, min([*ends, _LOOK_SECONDS]))
 
     async def _end_what_is_over(self) -> None:
@@ -119,14 +126,24 @@ class ModuleAnnotations(object_changes.ObjectListener):
         over = [name for name, each in self._suspended.items() if each.is_over(now)]
         for name in over:
             self._set(name, None)
-            # What somebody has changed meanwhile is news, which the watch brings.
-            with contextlib.suppress(api_errors.Invalid, api_errors.NotFound, api_errors.NotServed):
-                try:
-                    await module_objects.remove_annotations(
-                        self._cluster.kube, self._cluster.namespace, name, self._seen.get(name, {})
-                    )
-                except api_errors.Forbidden as error:
-                    self._tell(events.Warned(f"annotations of module {name} that are over stay: {error}"))
+            await self._remove(name, self._seen.get(name, {}))
+        served = [name for name in self._confirmations if self._is_served(name)]
+        for name in served:
+            await self._remove(name, {suspension.CONFIRM: self._confirmations.pop(name)})
+
+    def _is_served(self, name: names.ModuleName) -> bool:
+        """Say whether a confirmation has no effect any more: the release is gone, or it is not to go."""
+        return name not in self._manager.to_confirm or name in self._states.enabled
+
+    async def _remove(self, name: names.ModuleName, annotations: Mapping[str, str]) -> None:
+        # What somebody has changed meanwhile is news, which the watch brings.
+        with contextlib.suppress(api_errors.Invalid, api_errors.NotFound, api_errors.NotServed):
+            try:
+                await module_objects.remove_annotations(
+                    self._cluster.kube, self._cluster.namespace, name, annotations
+                )
+            except api_errors.Forbidden as error:
+                self._tell(events.Warned(f"annotations of module {name} that are over stay: {error}"))
 
     def _take(self, found: Mapping[str, Any], since: float | None = None) -> None:
         name = names.ModuleName(_name(found))
@@ -137,9 +154,20 @@ class ModuleAnnotations(object_changes.ObjectListener):
         self._seen[name] = {key: annotations[key] for key in suspension.ALL if key in annotations}
         self._set(name, suspension.read(annotations, now if seen is None else seen))
         self._warn(name, suspension.unknown(annotations))
+        self._confirm(name, annotations.get(suspension.CONFIRM, ""))
         for annotation in (suspension.RUN, suspension.NOW):
             if value := annotations.get(annotation):
                 self._run(name, annotation, value)
+
+    def _confirm(self, name: names.ModuleName, value: str) -> None:
+        """Have a removal begin that waits for that, if the value is the last revision of the release."""
+        self._confirmations.pop(name, None)
+        if not value:
+            return
+        self._confirmations[name] = value
+        self._wake.set()
+        if value.isdecimal() and self._manager.confirm(name, int(value)):
+            self._inbox.put_nowait(intents.ConvergeWanted(module_requests.ACTIVATION_COMMAND))
 
     def _warn(self, name: names.ModuleName, unknown: str) -> None:
         """Say once what somebody asks for with an annotation that is spelled wrong."""
@@ -216,8 +244,9 @@ def _since(status: Mapping[str, Any]) -> float | None:
 def _held_back(status: Mapping[str, Any]) -> windows.HeldBack | None:
     """Return what waited for a window when an operator before this one ended."""
     with contextlib.suppress(ValueError, TypeError, KeyError):
+        # What waits for a confirmation is held back by the first converge again.
         held = status["heldBack"]
         until, since = clock.parse_rfc3339(held["until"]), clock.parse_rfc3339(held["since"])
-        flags = {"is_removal": bool(held.get("isRemoval")), "is_broken": bool(held.get("isBroken"))}
-        return windows.HeldBack(str(held["what"]), until, since, **flags)
+        is_removal, is_broken = bool(held.get("isRemoval")), bool(held.get("isBroken"))
+        return windows.HeldBack(str(held["what"]), until, since, is_removal, is_broken)
     return None

@@ -12,6 +12,7 @@ from addon_operator.helm.releases import (
     chart_tests,
     keeper,
     kept_revisions,
+    release_calls,
     release_planning,
     release_preview,
     release_records,
@@ -109,7 +110,8 @@ class ReleaseManager:
         async with self._alone(request.module):
             outcome = await release_run.ReleaseRun(self._planner, request).run()
             if outcome.action is not release_types.ReleaseAction.HELD_BACK:
-                self._records.memory.change(self.places.of(request.module), removal=request.removal)
+                place = self.places.of(request.module)
+                self._records.memory.change(place, removal=request.removal, confirmed=0)
         if outcome.action in (release_types.ReleaseAction.INSTALLED, release_types.ReleaseAction.UPGRADED):
             self._note_foreign(request.module, "")
         return outcome
@@ -197,6 +199,41 @@ class ReleaseManager:
             return keeper.Staying()
         removal = uninstalling.Uninstallation(self._planner, command.Call(module), others, directory)
         return await removal.look(record, data_goes=self._data_goes(module))
+
+    def is_unconfirmed(self, release: str, revision: int) -> bool:
+        """Say whether somebody has to confirm the removal of a release before it begins."""
+        known = self._records.memory.of(self.places.of(release))
+        is_begun = known.call is not None and known.call.verb == release_calls.UNINSTALL
+        return known.removal.confirm and known.confirmed != revision and not is_begun
+
+    def confirm(self, release: str, revision: int) -> bool:
+        """Remember that somebody has confirmed the removal of a release with this last revision.
+
+        One without a module may be elsewhere than its name says. Gives whether that is news.
+        """
+        memory = self._records.memory
+        found = [self.places.of(release)]
+        if not memory.of(found[0]).removal.confirm:
+            found = [
+                each for each in memory.locations if each.name == release and not self._is_of_module(each)
+            ]
+        news = [
+            each
+            for each in found
+            if memory.of(each).removal.confirm and memory.of(each).confirmed != revision
+        ]
+        for each in news:
+            memory.change(each, confirmed=revision)
+        return bool(news)
+
+    def _is_of_module(self, place: places.ReleaseLocation) -> bool:
+        return self.places.is_of_module(self.places.key(place))
+
+    @property
+    def to_confirm(self) -> frozenset[str]:
+        """The names of all releases whose removal somebody has to confirm, or has."""
+        memory = self._records.memory
+        return frozenset(each.name for each in memory.locations if memory.of(each).removal.confirm)
 
     def _data_goes(self, module: names.ModuleName) -> bool:
         """Say whether data goes with a release that is removed; one that only moved loses none."""

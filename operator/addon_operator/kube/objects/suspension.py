@@ -15,6 +15,8 @@ RUN: Final = "addon-operator.io/run"
 """Each new value runs the module once."""
 NOW: Final = "addon-operator.io/now"
 """The same, past windows."""
+CONFIRM: Final = "addon-operator.io/confirm-removal"
+"""Confirms a removal that waits for it; the value is the last revision of the release."""
 SUSPENDED: Final = "addon-operator.io/suspended"
 """Suspends the module; the value is the reason."""
 BY: Final = f"{SUSPENDED}-by"
@@ -96,7 +98,7 @@ def read(annotations: Mapping[str, str], seen: float) -> Suspension | None:
 
 def unknown(annotations: Mapping[str, str]) -> str:
     """Say which annotations with our prefix ask for nothing, and what was meant; empty if there are none."""
-    known = [key.removeprefix(_OURS) for key in (RUN, NOW, *ALL)]
+    known = [key.removeprefix(_OURS) for key in (RUN, NOW, CONFIRM, *ALL)]
     words = [key.removeprefix(_OURS) for key in annotations if key.startswith(_OURS)]
     wrong = sorted(set(words).difference(known))
     told = [f"{_OURS}{each} has no effect: {_meant(each, known)}" for each in wrong[:_MOST_TOLD]]

@@ -61,6 +61,8 @@ def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
 def _held_back(module: state.ModuleState) -> Problem | None:
     if (held := module.held_back) is None:
         return None
+    if held.confirm:
+        return Problem(_line(held.what), f"it {held.waits}")
     return Problem(_line(held.what), "the window opens", held.until)
 
 

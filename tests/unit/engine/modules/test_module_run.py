@@ -67,12 +67,17 @@ class Releases(module_releases.ModuleReleases):
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
+        self.unconfirmed: set[str] = set()
         self.windows = fakes.always_open()
         self.there: set[str] = set()
         self.half_removed: set[str] = set()
         self.noted: list[str] = []
         self.error: errors.AddonOperatorError | None = None
         self.fresh: list[bool] = []
+
+    @override
+    def _unconfirmed(self, release: str) -> bool:
+        return release in self.unconfirmed
 
     @override
     async def ensure(
@@ -758,7 +763,31 @@ async def test_a_removal_waits_for_those_that_go_before_it(windowed: WindowBench
     windowed.clock.now = 23 * 3600.0
     windowed.windows.hold(TOP, windows.HeldBack("removal", 99 * 3600.0, is_removal=True))
     await windowed.delete()
-    assert windowed.windows.held_until(WEB) == 99 * 3600.0
+    assert (windowed.windows.held(WEB) or HELD).until == 99 * 3600.0
+    windowed.windows.done(TOP)
+    await windowed.delete()
+    assert windowed.helm == ["uninstall"]
+
+
+@pytest.mark.parametrize("awaited", [WEB, TOP], ids=["what is required", "what requires it"])
+async def test_a_removal_that_nobody_has_confirmed_waits_with_those_that_go_with_it(
+    windowed: WindowBench, awaited: ModuleName
+) -> None:
+    requires = module_config.Requirements(modules=(WEB,))
+    described = module_config.ModuleConfig(requires=requires)
+    windowed.states.replace([windowed.module, model.Module(TOP, 1, pathlib.Path("top"), config=described)])
+    windowed.clock.now = 23 * 3600.0
+    windowed.states.enabled = ()
+    windowed.kept.there.add(TOP)
+    windowed.kept.unconfirmed = {awaited}
+    for name in (TOP, WEB):
+        await module_run.ModuleDeleteTask(windowed.runner, name, "test").run()
+        held = windowed.states[name].held_back
+        assert held is not None
+        assert (held.confirm, held.reason) == (awaited, "WaitsForConfirmation")
+    assert windowed.helm == []
+
+    windowed.kept.unconfirmed.clear()
     windowed.windows.done(TOP)
     await windowed.delete()
     assert windowed.helm == ["uninstall"]

@@ -122,7 +122,7 @@ def test_a_release_without_a_module_that_waits_is_shown_and_forgotten_when_its_w
     waits = "waits for a window, which opens at 2026-11-24T22:00:00Z"
     assert bench.windows.sentences == [f"release left {waits}: upgrade to revision 2"]
     bench.pass_time(19)
-    assert bench.heard.of(events.HeldBack)[-1] == events.HeldBack(LEFT, None)
+    assert bench.heard.of(events.HeldBack)[-1] == events.HeldBack(LEFT, None, has_module=False)
     assert bench.inbox.put_in == [intents.ConvergeWanted("WindowOpened")]
 
 
@@ -195,11 +195,11 @@ def test_what_nobody_wants_any_more_is_forgotten() -> None:
     bench.hold(DB, is_removal=True)
     bench.hold(LEFT, is_removal=True)
     bench.windows.keep_only([WEB, DB], [LEFT])
-    assert bench.windows.held_until(WEB) is not None
-    assert bench.windows.held_until(DB) is None, "it is enabled again"
-    assert bench.windows.held_until(LEFT) is not None
+    assert bench.windows.held(WEB) is not None
+    assert bench.windows.held(DB) is None, "it is enabled again"
+    assert bench.windows.held(LEFT) is not None
     bench.windows.keep_only([], [])
-    assert bench.windows.held_until(WEB) is None
+    assert bench.windows.held(WEB) is None
 
 
 def test_a_module_that_may_pass_passes_until_that_is_taken_back() -> None:

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.app import engine_listeners
 from addon_operator.engine import events, intents, module_states, state
 from addon_operator.engine.sources import module_annotations
+from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import cluster
@@ -31,10 +33,29 @@ def module(name: str, status: Mapping[str, Any] | None = None, **annotations: st
     return {"metadata": {"name": name, "annotations": shown}, "status": dict(status or {})}
 
 
+class Manager(releases.ReleaseManager):
+    """Releases whose removal somebody has to confirm."""
+
+    def __init__(self) -> None:
+        self.revisions: dict[str, int] = {}
+        self.confirmed: list[tuple[str, int]] = []
+
+    @property
+    @override
+    def to_confirm(self) -> frozenset[str]:
+        return frozenset(self.revisions)
+
+    @override
+    def confirm(self, release: str, revision: int) -> bool:
+        self.confirmed.append((release, revision))
+        return release in self.revisions
+
+
 class Bench:
     """A cluster with Module objects, and an operator that follows them."""
 
     def __init__(self, server: api_server.ApiServer, kube: Any) -> None:  # noqa: ANN401  # its fake client
+        self.manager = Manager()
         self.server, self.clock, self.inbox = server, clocks.Clock(), fakes.Inbox()
         self.events: list[events.Event] = []
         modules = [model.Module(name, 1, pathlib.Path(name)) for name in (WEB, OFF)]
@@ -47,7 +68,7 @@ class Bench:
             engine_listeners.states_listener(self.states, self.clock), self.events.append
         )
         self.annotations = module_annotations.ModuleAnnotations(
-            seen, self.states, self.values, self.inbox, listen, self.clock
+            seen, self.states, self.values, self.inbox, listen, self.clock, self.manager
         )
 
     def discover(self) -> None:
@@ -247,3 +268,19 @@ async def test_an_annotation_that_is_spelled_wrong_is_told_once(bench: Bench) ->
     bench.change(module("web"))
     bench.change(module("web", suspend="new disks"))
     assert len(bench.warnings) == 2
+
+
+async def test_a_confirmed_removal_begins_and_the_annotation_goes_with_it(bench: Bench) -> None:
+    bench.manager.revisions = {OFF: 3}
+    await bench.begin(module(OFF, confirm_removal="3"))
+    assert (OFF, 3) in bench.manager.confirmed
+    assert intents.ConvergeWanted("Command") in bench.inbox.put_in
+    bench.server.on("PATCH", module_objects.path_of("addons", OFF), {})
+    work = asyncio.create_task(bench.annotations.work())
+    await bench.clock.advance(10)
+    assert bench.server.asked[-1].method == "GET"
+    bench.manager.revisions = {}
+    await bench.clock.advance(10)
+    work.cancel()
+    assert [each["op"] for each in bench.server.asked[-1].body] == ["test", "remove"]
+    assert bench.warnings == []

@@ -77,6 +77,7 @@ def test_an_operator_starts_works_and_can_be_told_while_a_hook_denies_everything
     site.first_retry = operator_site.SOON
     of_namespace = {"labelSelector": {"matchLabels": {"kubernetes.io/metadata.name": site.namespace}}}
     denies = {"name": "never.shop.example", "rules": [EVERYTHING], "namespace": of_namespace}
+    denies["locks"] = "cluster"
     module = site.module("010-shop", values="shopEnabled: true\n")
     group = f"{site.namespace}.example"
     definitions.write(module, "things.yaml", definitions.definition(group, "things", "v1", "v2"))
@@ -155,6 +156,68 @@ def test_a_hook_that_hangs_and_one_that_is_killed_leave_others_and_pods_alone_in
         assert hanging, "none of them waited for all that hang"
         assert [text for text in said[:25] if "hangs.shop.example" not in text] == []
         assert [text for text in said[25:] if "of module dies" not in text] == []
+
+
+LIVED_BY: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "apis/storage.k8s.io/v1/csinodes": ("CSINode", {"spec": {"drivers": []}}),
+    "apis/flowcontrol.apiserver.k8s.io/v1/flowschemas": (
+        "FlowSchema",
+        {"spec": {"priorityLevelConfiguration": {"name": "exempt"}, "matchingPrecedence": 9000}},
+    ),
+    "apis/certificates.k8s.io/v1/certificatesigningrequests": (
+        "CertificateSigningRequest",
+        {"spec": {"signerName": "kubernetes.io/kubelet-serving", "request": "", "usages": ["server auth"]}},
+    ),
+    "apis/discovery.k8s.io/v1/namespaces/{}/endpointslices": (
+        "EndpointSlice",
+        {"addressType": "IPv4", "endpoints": []},
+    ),
+    "apis/rbac.authorization.k8s.io/v1/clusterroles": ("ClusterRole", {"rules": []}),
+}
+
+
+def test_a_hook_for_everything_does_not_lock_the_cluster_out(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    mine = {"labelSelector": {"matchLabels": {"attack": site.namespace}}}
+    wide, other = {**EVERYTHING, "operations": ["*"]}, devcluster.namespace("other")
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    denies = {"name": "wide.shop.example", "rules": [wide], "locks": "cluster", **mine}
+    site.hook(module, "wide.sh", {"kubernetesValidating": [denies]}, DENIES)
+    wrong = site.module("020-wrong", values="wrongEnabled: true\n")
+    hook = {"kubernetesValidating": [{"name": "wrong.shop.example", "rules": [wide], **mine}]}
+    site.hook(wrong, "wrong.sh", hook, DENIES)
+    site.config()
+
+    def make(number: int) -> dict[str, str]:
+        """Create one of each, and of a ConfigMap; why those were refused that were."""
+        refused = {}
+        given = {**LIVED_BY, "api/v1/namespaces/{}/configmaps": ("ConfigMap", {"data": {}})}
+        for path, (kind, body) in given.items():
+            group = "v1" if kind == "ConfigMap" else "/".join(path.split("/")[1:3])
+            name = (
+                f"system:{site.namespace}-{number}" if kind == "ClusterRole" else f"{site.namespace}-{number}"
+            )
+            metadata = {"name": name, "labels": {"attack": site.namespace}}
+            whole = {"apiVersion": group, "kind": kind, "metadata": metadata, **body}
+            answer = site.request("POST", f"/{path.format(other)}?dryRun=All", whole)
+            if not answer.is_success:
+                refused[kind] = answer.text
+        return refused
+
+    with admitting.admitting(site, devcluster, CONVERGE_ON_FAILURE="continue") as operator:
+        operator.wait_until(lambda: registered(site) == ["wide.shop.example"], "it is registered")
+        operator.wait_until(lambda: "ConfigMap" in make(0), "it denies")
+        # The API server takes no request for a certificate without one.
+        refused = make(1)
+        assert refused.keys() - {"CertificateSigningRequest"} == {"ConfigMap"}
+        assert "denied the request" not in refused.get("CertificateSigningRequest", "")
+        told = " ".join(site.command("module", "describe", "wrong").stdout.split())
+        assert "nobody can change anything in the cluster while no operator answers" in told, told
+        operator.kill()
+        refused = make(2)
+        assert refused.keys() - {"CertificateSigningRequest"} == {"ConfigMap"}
+        assert "failed calling webhook" not in refused.get("CertificateSigningRequest", "")
 
 
 SLOW: Final = f"sleep 0.4\n{ALLOWS}"

@@ -1,7 +1,7 @@
 """How the webhooks of hooks are registered: what their bindings say, in the words of the API."""
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
@@ -25,13 +25,24 @@ _OWN: Final = "own-objects.admission.addon-operator.io"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _SYSTEM_NAMESPACES: Final = frozenset({"kube-system", "kube-node-lease"})
 """Without the first no cluster starts, and without the second no node stays ready."""
-_CLUSTER_RUNS: Final = {
-    "cluster-runs.admission.addon-operator.io": (
-        "!(request.resource.group in ['coordination.k8s.io', 'authentication.k8s.io', "
-        "'authorization.k8s.io'] || request.resource.group == '' && request.resource.resource == 'nodes')"
-    )
-}
-"""Leases, nodes, and who may do what: without these nothing starts that could answer."""
+_CLUSTER_RUNS: Final = "cluster-runs.admission.addon-operator.io"
+_LIVED_BY: Final = (
+    (
+        "request.resource.group in ['coordination.k8s.io', 'authentication.k8s.io', 'authorization.k8s.io', "
+        "'flowcontrol.apiserver.k8s.io']"
+    ),
+    "request.resource.group == '' && request.resource.resource == 'nodes'",
+    "request.resource.group == 'storage.k8s.io' && request.resource.resource == 'csinodes'",
+    "request.resource.group == 'discovery.k8s.io' && request.resource.resource == 'endpointslices'",
+    (
+        "request.resource.group == 'certificates.k8s.io' "
+        "&& request.resource.resource == 'certificatesigningrequests' "
+        "&& (object == null ? oldObject : object).spec.signerName in "
+        "['kubernetes.io/kube-apiserver-client-kubelet', 'kubernetes.io/kubelet-serving']"
+    ),
+    "has(request.name) && request.name.startsWith('system:')",
+)
+"""What nodes, Services and the API server itself write: without it nothing starts that could answer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ def spec(
     no hook is asked about them, nor about Leases there, as nobody could switch it off any more.
 
     Requests that must pass for the cluster, or the operator, to start are exempt, unless the binding names
-    their namespaces or resources, or lets them pass while nobody answers.
+    their namespaces or resources.
     """
     namespaces, conditions = _selector(binding.namespaces), dict(binding.match_conditions)
     exempt: list[str] = []
@@ -62,8 +73,8 @@ def spec(
         if exempt:
             requirement = {"key": _NAME_LABEL, "operator": "NotIn", "values": exempt}
             namespaces["matchExpressions"] = [*namespaces.get("matchExpressions", ()), requirement]
-        if any(resource.startswith("*") for rule in binding.rules for resource in rule.resources):
-            conditions |= _CLUSTER_RUNS
+    if any(rule.is_wide for rule in binding.rules):
+        conditions[_CLUSTER_RUNS] = _without_lived_by(rule for rule in binding.rules if not rule.is_wide)
     groups = {group for rule in binding.rules for group in rule.api_groups}
     if namespace not in exempt and groups & _OWN_GROUPS:
         conditions[_OWN] = _without_own(namespace, own)
@@ -80,6 +91,37 @@ def spec(
         object_selector=_selector(binding.objects),
         match_conditions=conditions,
     )
+
+
+def _without_lived_by(naming: Iterable[webhook_bindings.WebhookRule]) -> str:
+    """Return the condition for rules that do not name their resources, beside some that do."""
+    allowed = [f"!({' || '.join(f'({each})' for each in _LIVED_BY)})", *map(_matches, naming)]
+    return " || ".join(f"({each})" for each in allowed)
+
+
+def _matches(rule: webhook_bindings.WebhookRule) -> str:
+    """Say in CEL what a rule names, whatever the version and scope."""
+    parts = [f"request.resource.group in {_listed(rule.api_groups)}"]
+    if "*" not in rule.operations:
+        parts.append(f"request.operation in {_listed(rule.operations)}")
+    parts.append(f"({' || '.join(map(_is_resource, rule.resources))})")
+    return " && ".join(parts)
+
+
+def _is_resource(given: str) -> str:
+    name, _, part = given.partition("/")
+    of = "(has(request.subResource) ? request.subResource : '')"
+    named = "true" if name == "*" else f"request.resource.resource == {_quoted(name)}"
+    return f"({named})" if part == "*" else f"({named} && {of} == {_quoted(part)})"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(_quoted, texts))}]"
+
+
+def _quoted(text: str) -> str:
+    # JSON's strings are ones of CEL, too.
+    return orjson.dumps(text).decode()
 
 
 def _without_own(namespace: str, own: Collection[str]) -> str:

@@ -54,6 +54,7 @@ def violations_of(document: JsonObject) -> Iterator[str]:
             yield from webhook_crosschecks.rules(where, item)
             yield from webhook_crosschecks.conditions(where, item)
             yield from webhook_crosschecks.groups(where, item)
+            yield from webhook_crosschecks.wide(where, item)
         if key in webhook_schemas.ADMISSION:
             yield from _same_names(webhooks)
     yield from _conversions(document)
@@ -94,6 +95,7 @@ def _of_webhooks(document: JsonObject) -> Iterator[str]:
                 brings = "so that it brings no snapshots"
                 yield f"{where}.group: no kubernetes binding is of the group {group!r}, {brings}; {hint}"
             yield from webhook_crosschecks.unmatched(where, item)
+            yield from webhook_crosschecks.blocking(where, item)
     yield from webhook_crosschecks.hurried(
         [pair for key in webhook_schemas.ADMISSION for pair in _items(document, key)]
     )

@@ -38,6 +38,11 @@ class WebhookRule:
     operations: tuple[str, ...]
     scope: str = "*"
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it does not name its resources, and so stands for what clusters live by, too."""
+        return "*" in self.api_groups or not {"*", "*/*"}.isdisjoint(self.resources)
+
 
 @dataclass(frozen=True, slots=True)
 class WebhookBinding:

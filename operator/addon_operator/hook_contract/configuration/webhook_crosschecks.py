@@ -13,6 +13,7 @@ from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 _ANY: Final = "*"
 _ALL: Final = "*/*"
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _WORDS: Final = """
 apiservices bindings certificatesigningrequests clusterrolebindings clusterroles configmaps
 controllerrevisions cronjobs csidrivers csinodes csistoragecapacities customresourcedefinitions
@@ -48,6 +49,46 @@ def _resources(spot: str, listed: list[JsonValue]) -> Iterator[str]:
         found = next((wide for wide in covering if wide in names and wide != name), None)
         if found is not None:
             yield f"{spot}: {found!r} stands for {name!r}, too; remove one of the two"
+
+
+def wide(where: str, item: JsonObject) -> Iterator[str]:
+    """Yield that a webhook holds up the whole cluster as long as no operator answers, unless it says so."""
+    if item.get("failurePolicy", "Fail") != "Fail" or item.get("locks") == "cluster":
+        return
+    for index, rule in enumerate(_list(item, "rules")):
+        if _ANY in _list(rule, "apiGroups") or any(name in (_ANY, _ALL) for name in _list(rule, "resources")):
+            yield (
+                f"{where}.rules[{index}]: with '*' in apiGroups or resources and failurePolicy Fail, nobody "
+                "can change anything in the cluster while no operator answers; name groups and resources, or "
+                "write 'failurePolicy: Ignore', or 'locks: cluster' if that is meant"
+            )
+            return
+
+
+def blocking(where: str, item: JsonObject) -> Iterator[str]:
+    """Yield that a webhook about pods of namespaces that it names keeps an operator there from starting."""
+    selector = item.get("namespace")
+    names = [*_named(selector.get("labelSelector") if isinstance(selector, dict) else None)]
+    if item.get("failurePolicy", "Fail") != "Fail" or not names:
+        return
+    for rule in _list(item, "rules"):
+        groups, resources = _list(rule, "apiGroups"), _list(rule, "resources")
+        if ("" in groups or _ANY in groups) and not {"pods", _ANY, _ALL}.isdisjoint(map(str, resources)):
+            yield (
+                f"{where}: with failurePolicy Fail, no pod starts in {', '.join(names)} while no operator "
+                "answers; if one of these is the operator's own namespace, it blocks its own pods"
+            )
+            return
+
+
+def _named(selector: JsonValue) -> Iterator[str]:
+    """Yield the namespaces that a label selector names."""
+    labels = selector.get("matchLabels") if isinstance(selector, dict) else None
+    if isinstance(labels, dict) and isinstance(name := labels.get(_NAME_LABEL), str):
+        yield name
+    for each in _list(selector, "matchExpressions"):
+        if isinstance(each, dict) and (each.get("key"), each.get("operator")) == (_NAME_LABEL, "In"):
+            yield from map(str, _list(each, "values"))
 
 
 def unmatched(where: str, item: JsonObject) -> Iterator[str]:

@@ -49,6 +49,7 @@ _ADMISSION: Final = schema_parts.mapping(
         "namespace": _NAMESPACE,
         "rules": schema_parts.listing(_RULE, at_least=1),
         "failurePolicy": {"enum": ["Ignore", "Fail"]},
+        "locks": {"enum": ["cluster"]},
         "sideEffects": {"enum": ["None", "NoneOnDryRun"]},
         "timeoutSeconds": {"type": "integer", "minimum": 1, "maximum": LONGEST_SECONDS},
         "matchConditions": schema_parts.listing(_CONDITION),

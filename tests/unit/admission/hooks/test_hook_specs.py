@@ -45,24 +45,78 @@ def test_what_must_start_is_exempt_unless_it_is_named_or_passes_anyway(
     assert found == ([exempt] if exempt else [])
 
 
-@rows.each("resource", ["*", "*/*", "*/status"])
-def test_a_webhook_for_everything_that_may_not_be_ignored_leaves_out_what_nodes_and_operators_live_by(
-    resource: str,
-) -> None:
-    rule = WebhookRule(("*",), ("*",), (resource,), ("*",))
-    binding = WebhookBinding(ReviewType.VALIDATING, "a.b.c", (RULE, rule), match_conditions=(("x", "true"),))
-    own, exempting = hook_specs.spec(binding, "ops").match_conditions.items()
-    assert own == ("x", "true")
-    assert all(word in exempting[1] for word in ("coordination.k8s.io", "authentication.k8s.io", "'nodes'"))
+def is_asked(rules: tuple[WebhookRule, ...], policy: FailurePolicy, given: str) -> bool:
+    """Whether a hook is asked about ``GROUP/RESOURCE[/SUBRESOURCE][?NAME or =SIGNER]``."""
+    binding = WebhookBinding(ReviewType.VALIDATING, "a.b.c", rules, failure_policy=policy)
+    conditions = hook_specs.spec(binding, "ops").match_conditions
+    types = dict.fromkeys(("request", "object", "oldObject"), cel.Type.DYN)
+    place, _, signer = given.partition("=")
+    place, _, name = place.partition("?")
+    group, resource, *parts = place.split("/")
+    request = {"operation": "CREATE", "resource": {"group": group, "resource": resource}}
+    request |= {"name": name} if name else {}
+    request |= {"subResource": parts[0]} if parts else {}
+    body = {"spec": {"signerName": signer}}
+    for each in ({"object": body, "oldObject": None}, {"object": None, "oldObject": body}):
+        data = {"request": request, **each}
+        found = {
+            cel.NewEnv(variables=types).compile(text).eval(data=data).value() for text in conditions.values()
+        }
+        if found - {True}:
+            return False
+    return True
 
 
-@rows.each(("resource", "policy"), [("nodes", "Fail"), ("*/*", "Ignore")])
-def test_a_webhook_that_names_nodes_or_may_be_ignored_is_asked_about_them(
-    resource: str, policy: FailurePolicy
+EVERYTHING = WebhookRule(("*",), ("*",), ("*/*",), ("*",))
+LIVED_BY = [
+    "coordination.k8s.io/leases?web",
+    "/nodes?one",
+    "/nodes/status?one",
+    "storage.k8s.io/csinodes?one",
+    "discovery.k8s.io/endpointslices?web",
+    "flowcontrol.apiserver.k8s.io/flowschemas?x",
+    "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations?x",
+    "certificates.k8s.io/certificatesigningrequests?csr-1=kubernetes.io/kube-apiserver-client-kubelet",
+    "certificates.k8s.io/certificatesigningrequests/approval?csr-1=kubernetes.io/kubelet-serving",
+    "rbac.authorization.k8s.io/clusterroles?system:node",
+    "rbac.authorization.k8s.io/clusterrolebindings?system:discovery",
+    "authorization.k8s.io/subjectaccessreviews",
+]
+
+
+@rows.each("policy", ["Fail", "Ignore"])
+@rows.each("rule", [EVERYTHING, WebhookRule(("*",), ("*",), ("nodes", "csinodes"), ("*",))])
+def test_rules_that_do_not_name_their_resources_leave_out_what_the_cluster_lives_by(
+    rule: WebhookRule, policy: FailurePolicy
 ) -> None:
-    rule = WebhookRule(("*",), ("*",), (resource,), ("*",))
-    binding = WebhookBinding(ReviewType.VALIDATING, "a.b.c", (rule,), failure_policy=policy)
-    assert not any("'nodes'" in text for text in hook_specs.spec(binding, "ops").match_conditions.values())
+    assert [each for each in LIVED_BY if is_asked((RULE, rule), policy, each)] == []
+    for each in (
+        "apps/deployments?web",
+        "/pods",
+        "rbac.authorization.k8s.io/clusterroles?mine",
+        "certificates.k8s.io/certificatesigningrequests?mine=example.com/mine",
+    ):
+        assert is_asked((RULE, rule), policy, each), each
+
+
+def test_rules_that_name_their_resources_are_registered_as_they_are_also_beside_one_that_does_not() -> None:
+    naming = WebhookRule(
+        ("", "storage.k8s.io", "discovery.k8s.io", "rbac.authorization.k8s.io"),
+        ("v1",),
+        ("nodes", "csinodes", "endpointslices/*", "clusterroles", "*/scale"),
+        ("CREATE", "UPDATE"),
+    )
+    binding = WebhookBinding(ReviewType.VALIDATING, "a.b.c", (naming,))
+    assert hook_specs.spec(binding, "ops").match_conditions == {}
+    asked = [each for each in LIVED_BY if is_asked((naming, EVERYTHING), "Fail", each)]
+    assert asked == [
+        "/nodes?one",
+        "storage.k8s.io/csinodes?one",
+        "discovery.k8s.io/endpointslices?web",
+        "rbac.authorization.k8s.io/clusterroles?system:node",
+    ]
+    deletes = WebhookRule(("",), ("v1",), ("nodes",), ("DELETE",))
+    assert not is_asked((deletes, EVERYTHING), "Fail", "/nodes?one")
 
 
 @rows.each("policy", ["Fail", "Ignore"])
@@ -74,22 +128,23 @@ def test_no_hook_is_asked_about_what_the_operator_starts_by_and_is_switched_by(
     binding = WebhookBinding(
         ReviewType.VALIDATING, "a.b.c", (rule,), namespaces=labels("ops"), failure_policy=policy
     )
-    [condition] = hook_specs.spec(binding, "ops", ("values", "certificates")).match_conditions.values()
+    conditions = hook_specs.spec(binding, "ops", ("values", "certificates")).match_conditions
+    condition = conditions["own-objects.admission.addon-operator.io"]
     asked = cel.NewEnv(variables={"request": cel.Type.DYN}).compile(condition)
 
-    def is_asked(group: str, resource: str, **where: str) -> object:
+    def is_own(group: str, resource: str, **where: str) -> object:
         """Names that an object does not have are left out of its request."""
         request = {"resource": {"group": group, "resource": resource}, **where}
         return asked.eval(data={"request": request}).value()
 
-    assert is_asked("", "secrets", namespace="ops", name="certificates") is False
-    assert is_asked("", "configmaps", namespace="ops", name="values") is False
-    assert is_asked("coordination.k8s.io", "leases", namespace="ops", name="any") is False
-    assert is_asked("coordination.k8s.io", "leases", namespace="ops") is False
-    assert is_asked("", "configmaps", namespace="ops", name="other") is True
-    assert is_asked("", "configmaps", namespace="ops") is True, "generateName"
-    assert is_asked("", "configmaps", namespace="shop", name="values") is True
-    assert is_asked("", "nodes", name="values") is True, "without a namespace"
+    assert is_own("", "secrets", namespace="ops", name="certificates") is False
+    assert is_own("", "configmaps", namespace="ops", name="values") is False
+    assert is_own("coordination.k8s.io", "leases", namespace="ops", name="any") is False
+    assert is_own("coordination.k8s.io", "leases", namespace="ops") is False
+    assert is_own("", "configmaps", namespace="ops", name="other") is True
+    assert is_own("", "configmaps", namespace="ops") is True, "generateName"
+    assert is_own("", "configmaps", namespace="shop", name="values") is True
+    assert is_own("", "nodes", name="values") is True, "without a namespace"
 
 
 def test_what_is_registered_is_read_again_as_it_was_written() -> None:

@@ -106,6 +106,11 @@ def test_a_whole_number_may_be_written_with_a_point() -> None:
         ({"rules": [{**RULE, "apiGroups": ["*", "apps"]}]}, "rules[0].apiGroups: '*' stands for all"),
         ({"rules": [{**RULE, "apiVersions": ["v1", "*"]}]}, "rules[0].apiVersions: '*' stands for all"),
         ({"rules": [{**RULE, "operations": ["*", "CREATE"]}]}, "rules[0].operations: '*' stands for all"),
+        (
+            {"rules": [RULE, {**RULE, "resources": ["*"]}]},
+            "rules[1]: with '*' in apiGroups or resources and failurePolicy Fail, nobody can change anything",
+        ),
+        ({"rules": [{**RULE, "apiGroups": ["*"]}]}, "or 'locks: cluster' if that is meant"),
         ({"rules": [{**RULE, "resources": ["*", "pods"]}]}, "resources: '*' stands for 'pods', too"),
         ({"rules": [{**RULE, "resources": ["*/*", "*"]}]}, "resources: '*/*' stands for '*', too"),
         ({"rules": [{**RULE, "resources": ["pods/*", "pods/log"]}]}, "'pods/*' stands for 'pods/log', too"),
@@ -130,8 +135,11 @@ def test_a_mistake_is_named_with_its_field(changes: dict[str, Any], said: str) -
     ],
 )
 def test_rules_that_the_api_server_takes_are_taken(rule: dict[str, Any]) -> None:
-    [webhook] = read(rules=[{**RULE, **rule}]).webhooks
-    assert len(webhook.rules) == 1
+    for webhook in (
+        *read(rules=[{**RULE, **rule}], failurePolicy="Ignore").webhooks,
+        *read(rules=[{**RULE, **rule}], locks="cluster").webhooks,
+    ):
+        assert len(webhook.rules) == 1
 
 
 def test_a_conversion_to_a_version_of_another_group_is_a_mistake() -> None:
@@ -177,7 +185,7 @@ def test_people_see_what_a_webhook_is_asked_about() -> None:
             "'ingress/status' is not the plural, so that no request matches; write 'ingresses/status'",
         ),
         (
-            {"rules": [{**RULE, "apiGroups": ["*"], "resources": ["networkpolicy"]}]},
+            {"rules": [{**RULE, "apiGroups": ["*"], "resources": ["networkpolicy"]}], "locks": "cluster"},
             "write 'networkpolicies'",
         ),
         (
@@ -187,6 +195,13 @@ def test_people_see_what_a_webhook_is_asked_about() -> None:
         (
             {"rules": [{**RULE, "apiGroups": ["shop.example.com"], "resources": ["Order"]}]},
             "resources[0]: 'Order' is a kind, so that no request matches; write its lower-case plural",
+        ),
+        (
+            {
+                "rules": [{**RULE, "apiGroups": [""], "resources": ["pods"]}],
+                "namespace": {"labelSelector": {"matchLabels": {"kubernetes.io/metadata.name": "addons"}}},
+            },
+            "no pod starts in addons while no operator answers; if one of these is the operator's own",
         ),
         ({"timeoutSeconds": 1}, "kubernetesValidating[0].timeoutSeconds: 1 leaves the hook half a second"),
     ],

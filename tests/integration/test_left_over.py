@@ -1,12 +1,15 @@
 """After a revision, objects have nothing of earlier manifests that the release no longer has."""
 
 import json
+import pathlib
 from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
 
+from addon_operator.devcluster import handle
 from addon_operator.helm import helm_errors
+from tests.integration import module_objects, operator_site
 from tests.integration.helm_site import Site
 
 pytestmark = pytest.mark.integration
@@ -144,3 +147,28 @@ def check(site: Site, things: str) -> None:
     assert site.get(things, "one")["spec"] == {"size": 1, "more": {"a": 1, "theirs": 3}}
     ports = site.get("service", "dns")["spec"]["ports"]
     assert {(each["port"], each["protocol"]) for each in ports} == {(53, "UDP"), (9153, "TCP")}
+
+
+def test_what_nobody_may_remove_is_drifted_until_the_object_is_made_again(
+    site: operator_site.Site, devcluster: handle.DevCluster, helm4: pathlib.Path
+) -> None:
+    site.use_helm(helm4)
+    modules = module_objects.Modules(site, devcluster)
+    module = site.module("010-web", {"a": "b"}, values="webEnabled: true\n")
+    text = (
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\nimmutable: true\n"
+        "stringData: {a: '1'{{ if not .Values.web.less }}, b: '2'{{ end }}}\n"
+    )
+    (module / "templates" / "keys.yaml").write_text(text)
+    operator = site.start().wait_ready().wait_idle()
+    site.config(web="less: true\n")
+    modules.wait(operator, "web", Drifted="True", Ready="True")
+    drifted = modules.condition("web", "Drifted")
+    command = f"kubectl -n {site.namespace} delete secret keys"
+    assert drifted["reason"] == "LeftOver"
+    assert "/data/b (an earlier revision left it" in drifted["message"]
+    assert command in drifted["message"]
+    site.kubectl("delete", "secret", "keys")
+    modules.wait(operator, "web", Drifted="False", Ready="True")
+    assert site.get("secret", "keys")["data"].keys() == {"a"}
+    operator.stop()

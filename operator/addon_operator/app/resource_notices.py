@@ -28,7 +28,11 @@ def of(event: events.Event) -> ResourceNotice | None:
         case events.HealthStands(health=health):
             notice = _of_health(health)
         case events.DriftChanged(report=report) if report is not None and report.resources:
-            notice = ResourceNotice("Warning", "Drifted", f"changed by others: {report.message}")
+            notice = ResourceNotice(
+                "Warning",
+                "Drifted",
+                report.message if report.is_left else f"changed by others: {report.message}",
+            )
         case events.ResourcesCorrected():
             text = f"changed by others, put back as the chart says: {names.listed(event.resources, _SHOWN)}"
             notice = ResourceNotice("Normal", "Corrected", text)

@@ -114,6 +114,7 @@ STALLED_TRIES: Final = 3
 """After so many tries in a row that failed, a module is stalled."""
 RUN_FAILED: Final = "RunFailed"
 CHANGED_BY_OTHERS: Final = "ChangedByOthers"
+_LEFT_OVER: Final = "LeftOver"
 DELETE_FAILED: Final = "DeleteFailed"
 _WAITS_FOR_WINDOW: Final = "WaitsForWindow"
 _WAITS_FOR_CONFIG: Final = "WaitsForConfigMap"
@@ -210,7 +211,7 @@ def _drifted(module: state.ModuleState) -> _Said:
     if module.drift is None or module.status in _OFF:
         return _Said("Unknown", "NotKnown", "Its resources are not compared with its chart.")
     if module.drift.resources:
-        return _Said("True", CHANGED_BY_OTHERS, module.drift.message)
+        return _Said("True", _LEFT_OVER if module.drift.is_left else CHANGED_BY_OTHERS, module.drift.message)
     return _Said("False", "AsInstalled", "Nobody has changed its resources.")
 
 
@@ -233,7 +234,7 @@ def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
     is_failed = health is not None and health.state is resource_health.HealthState.FAILED
     is_progressing = health is not None and health.state is resource_health.HealthState.PROGRESSING
     resources = "" if health is None else health.message
-    drift = "" if module.drift is None else module.drift.message
+    drift, is_left = ("", False) if module.drift is None else (module.drift.message, module.drift.is_left)
     alone = "Helm and healing leave it alone"
     said = (
         (is_failed, "Unhealthy", f"it is not healthy: {resources}"),
@@ -251,7 +252,7 @@ def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
         (module.unmet, "RequiresNotMet", module.unmet),
         (module.not_registered, "NotRegistered", module.not_registered),
         (beside.failing_hooks, HOOK_FAILS, "; ".join(beside.failing_hooks)),
-        (drift, "Drifted", f"others changed it: {drift}"),
+        (drift, "Drifted", drift if is_left else f"others changed it: {drift}"),
         (module.held_back, _WAITS_FOR_WINDOW, str(module.held_back)),
         (module.suspended, "Suspended", f"{alone}: {module.suspended}"),
         (module.maintenance, "Maintenance", f"{alone}: {module.maintenance}"),

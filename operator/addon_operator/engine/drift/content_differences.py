@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from addon_operator.documents import json_pointers
 from addon_operator.engine.drift import live_contents, restoring, watched_resources
 from addon_operator.helm import release_types
 from addon_operator.kernel import clock as clocks
@@ -44,6 +45,7 @@ def find(
             for each in others_fields.changes(body, live, settled=settled)
             if config.counts(watched.resource.kind, watched.key.name, each.path)
         ]
+        differences += _left(deployed, watched, live)
         if any(each.path == _REPLICAS for each in differences):
             targets = frozenset(scaled(deployed.manifest)) if targets is None else targets
             if (watched.resource.kind, watched.key.name) in targets:
@@ -51,6 +53,15 @@ def find(
         if differences:
             found[watched] = differences
     return expected, found
+
+
+def _left(
+    deployed: release_types.Deployed, watched: watched_resources.Watched, live: manifests.Object
+) -> Iterator[field_drift.Difference]:
+    """Yield what an earlier revision left in an object, as long as it is there."""
+    for resource, left in deployed.left.items():
+        if (resource.kind, resource.name) == (watched.resource.kind, watched.key.name):
+            yield from (each for each in left if json_pointers.find(live, each.live_path) == each.live)
 
 
 def _is_exempt(body: manifests.Object) -> bool:

@@ -5,8 +5,8 @@ Manifests are compared first: only objects whose manifest lost something are rea
 
 import asyncio
 import dataclasses
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from addon_operator.helm import places
 from addon_operator.helm.releases import live_objects
@@ -17,7 +17,9 @@ from addon_operator.modules import keeping, manifests
 from addon_operator.modules.drift import corrections, field_drift, left_fields
 
 _AT_ONCE: Final = 8
-_SHOWN: Final = 5
+
+Left: TypeAlias = Mapping[manifests.ManifestResource, Sequence[field_drift.Difference]]
+"""What objects still have."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ async def clear(
     place: places.ReleaseLocation,
     before: Sequence[str],
     after: str,
-) -> list[str]:
+) -> Left:
     """Bring the objects of a release to what its manifest says; gives what the API server does not let go.
 
     ``before``: the manifest that was deployed, and those of tries that failed since. Raises what the client
@@ -44,36 +46,34 @@ async def clear(
     losing = await asyncio.to_thread(_losing, before, after, place.namespace)
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def of_object(each: _Losing) -> str:
+    async def of_object(each: _Losing) -> Sequence[field_drift.Difference]:
         async with turns:
             return await _of_object(live, module, place, each)
 
-    return list(filter(None, await asyncio.gather(*map(of_object, losing))))
+    found = await asyncio.gather(*map(of_object, losing))
+    return {each.resource: stays for each, stays in zip(losing, found, strict=True) if stays}
 
 
 async def _of_object(
     live: live_objects.LiveObjects, module: names.ModuleName, place: places.ReleaseLocation, losing: _Losing
-) -> str:
+) -> Sequence[field_drift.Difference]:
     resource = losing.resource
     try:
         there, namespace = await live.get(module, resource)
     except (api_errors.NotFound, api_errors.Forbidden, discovery.NoSuchKind):
-        return ""
+        return ()
     if not keeping.is_own(there, place.name, place.namespace):
-        return ""
+        return ()
     found = await asyncio.to_thread(_differences, losing, there)
     if not found or await _refusal(live, module, resource, there, found) is None:
-        return ""
-    stays = {each.pointer: await _refusal(live, module, resource, there, [each]) for each in found}
-    refused = {path: error for path, error in stays.items() if error is not None}
-    if not refused:
-        return ""
+        return ()
     inside = f" -n {namespace}" if namespace else ""
-    return (
-        f"{resource} still has {names.listed(list(refused), _SHOWN)}, which the release no longer has: "
-        f"{next(iter(refused.values())).without_values}; delete it with 'kubectl{inside} delete "
-        f"{resource.kind.lower()} {resource.name}', and it is made again without"
-    )
+    command = f"kubectl{inside} delete {resource.kind.lower()} {resource.name}"
+    return [
+        dataclasses.replace(each, left_until=command)
+        for each in found
+        if await _refusal(live, module, resource, there, [each]) and each.expected is None
+    ]
 
 
 async def _refusal(

@@ -91,6 +91,8 @@ class ReleasePlanner:
         """What releases left in the cluster."""
         self.kept: Callable[[names.ModuleName, Sequence[keeping.Kept]], None] = lambda *_: None
         """Is told what stays of what a release is about to lose."""
+        self.left_fields: dict[names.ModuleName, left_over.Left] = {}
+        """What objects of releases have of earlier revisions, as nobody may remove it."""
         self._told: dict[names.ModuleName, set[str]] = collections.defaultdict(set)
 
     def keeper_of(
@@ -139,13 +141,21 @@ class ReleasePlanner:
 
     async def clear_left(self, module: names.ModuleName, before: Sequence[str], after: str) -> None:
         """Take away what objects still have of manifests before the one that has just been applied."""
+        if not after:
+            return
         try:
             place = self.helm.places.of(module)
-            left = await left_over.clear(self.live, module, place, before, after) if after else []
+            left = await left_over.clear(self.live, module, place, before, after)
         except api_errors.KubernetesError as error:
-            left = [f"objects may still have fields that the release no longer has: {error}"]
-        for text in left:
+            text = f"objects may still have fields that the release no longer has: {error}"
             self.helm.warn(module, text)
+            return
+        for resource, stays in left.items():
+            fields = names.listed([each.pointer for each in stays], _SHOWN)
+            text = f"{resource} still has {fields} of an earlier revision, and nobody may remove that"
+            self.helm.warn(module, f"{text}: it is gone after '{stays[0].left_until}'")
+        # What was left before is so as long as it is there.
+        self.left_fields[module] = {**self.left_fields.get(module, {}), **left}
 
     async def set_aside(
         self, module: names.ModuleName, record: release_records.Record, manifest: str

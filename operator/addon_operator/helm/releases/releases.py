@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import contextlib
+import dataclasses
 import pathlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final
@@ -310,7 +311,9 @@ class ReleaseManager:
             self._note_foreign(module, str(error))
             raise
         self._note_foreign(module, "")
-        return deployed
+        if deployed is None or not (left := self._planner.left_fields.get(module)):
+            return deployed
+        return dataclasses.replace(deployed, left=left)
 
     @property
     def record_kind(self) -> str:

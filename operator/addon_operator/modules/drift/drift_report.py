@@ -20,6 +20,8 @@ class DriftReport:
     resources: int = 0
     message: str = ""
     """The first resources and fields, with their managers; empty without drift."""
+    is_left: bool = False
+    """Whether nobody changed anything: it is what an earlier revision left."""
 
 
 Found = Mapping[str, Sequence[field_drift.Difference]]
@@ -29,16 +31,21 @@ Found = Mapping[str, Sequence[field_drift.Difference]]
 def report(found: Found) -> DriftReport:
     """Sum up what is otherwise."""
     told = [_resource(title, differences) for title, differences in sorted(found.items())]
-    return DriftReport(len(told), "; ".join(_first(told)))
+    is_left = bool(told) and all(each.left_until for differences in found.values() for each in differences)
+    return DriftReport(len(told), "; ".join(_first(told)), is_left)
 
 
 def _resource(title: str, differences: Sequence[field_drift.Difference]) -> str:
-    fields = [
-        each.pointer + (f" (by {each.manager})" if each.manager else "") for each in differences[:_NAMED]
-    ]
+    fields = [each.pointer + _why(each) for each in differences[:_NAMED]]
     if (more := len(differences) - _NAMED) > 0:
         fields.append(f"{more} more")
     return f"{title}: {', '.join(fields)}"
+
+
+def _why(difference: field_drift.Difference) -> str:
+    if difference.left_until:
+        return f" (an earlier revision left it; it is gone after: {difference.left_until})"
+    return f" (by {difference.manager})" if difference.manager else ""
 
 
 def _first(told: Sequence[str]) -> list[str]:

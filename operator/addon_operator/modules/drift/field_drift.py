@@ -49,6 +49,8 @@ class Difference:
     """``None`` if it is missing."""
     manager: str = ""
     """Who wrote it, as far as that is known."""
+    left_until: str = ""
+    """The command after which it is gone, if an earlier revision left it and nobody may remove it."""
 
     @property
     def pointer(self) -> str:

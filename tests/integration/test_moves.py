@@ -1,6 +1,7 @@
 """Objects that two modules have, and objects that move from one module to another."""
 
 import pathlib
+from typing import Final
 
 import pytest
 
@@ -45,4 +46,83 @@ def test_an_object_of_two_modules_is_the_later_ones_and_then_again_the_others(
     operator.wait_until(lambda: site.data("left") == of_web, "it is as the other chart has it")
     operator.wait_until(lambda: site.revisions() == {"web": 1}, "the later one is gone")
     assert [uid(site, name) for name in ("dropped", "left")] == before
+    operator.stop()
+
+
+_CLAIM: Final = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+_PASSWORD: Final = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: password}
+data: {password: {{ randAlphaNum 16 | b64enc | quote }}}
+"""
+_FAILS: Final = """\
+{{ if .Values.global.fails }}
+apiVersion: v1
+kind: Service
+metadata: {name: wrong}
+spec: {ports: [{port: 99999}]}
+{{ end }}
+"""
+_MOVING: Final = (("configmap", "moved"), ("pvc", "data"), ("secret", "password"))
+
+
+def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_first(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    site.use_helm(helm)
+    site.values("global: {at: base, fails: ''}")
+    base = site.module("010-base", {"a": "b"}, values="baseEnabled: true")
+    db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    for module, name in ((base, "base"), (db, "db")):
+        add(module, "moved", of=name, **{f"only-{name}": "x"})
+        add(module, f"{name}-alone", a="b")
+        (module / "templates" / "data.yaml").write_text(f"{_CLAIM}---\n{_PASSWORD}")
+        for file in ("moved", "data", f"{name}-alone"):
+            path = module / "templates" / f"{file}.yaml"
+            path.write_text(f'{{{{ if eq .Values.global.at "{name}" }}}}\n{path.read_text()}{{{{ end }}}}\n')
+    (db / "templates" / "fails.yaml").write_text(_FAILS)
+
+    def now() -> list[str]:
+        return [uid(site, name, kind) for kind, name in _MOVING]
+
+    def is_at(name: str, other: str) -> bool:
+        data = site.data("moved")
+        return data == {"of": name, f"only-{name}": "x"} and site.data(f"{other}-alone") is None
+
+    site.first_retry = operator_site.SOON
+    operator = site.start(TAKE_OWNERSHIP="never").wait_ready().wait_idle()
+    before = now()
+    # The one that loses them runs first.
+    site.config(**{"global": "{at: db}"})
+    operator.wait_until(lambda: is_at("db", "base"), "they have moved")
+    # The one that gains them runs first.
+    site.config(**{"global": "{at: base}"})
+    operator.wait_until(lambda: is_at("base", "db"), "they are back")
+    operator.wait_idle()
+    assert now() == before
+    # The one that gains them fails.
+    site.config(**{"global": "{at: db, fails: x}"})
+    operator.wait_logged("module db", "99999")
+    assert now() == before
+    assert site.data("base-alone") is not None
+    site.config(**{"global": "{at: db}"})
+    operator.wait_until(lambda: is_at("db", "base"), "they have moved")
+    operator.wait_idle()
+    assert now() == before
+    for kind, name in _MOVING:
+        metadata = site.get(kind, name)["metadata"]
+        assert metadata["annotations"]["meta.helm.sh/release-name"] == "db"
+        assert "helm.sh/resource-policy" not in metadata["annotations"]
+        assert "addon-operator.io/kept-from" not in metadata["labels"]
+    # What nobody gains goes with the module, a claim but for its data.
+    site.config(dbEnabled="false", **{"global": "{at: nobody}"})
+    operator.wait_until(lambda: site.revisions() == {"base": site.revisions()["base"]}, "it is removed")
+    operator.wait_until(lambda: site.data("moved") is None, "they go")
+    assert uid(site, "data", "pvc") == before[1]
     operator.stop()

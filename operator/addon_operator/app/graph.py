@@ -184,6 +184,7 @@ class Graph(health.Beginning):
             self._tell,
             on_failure=converge.OnFailure(self._settings.converge_on_failure),
         )
+        monitor.releases.to_run = converger.to_run
         running = engine.Engine(
             self._inbox,
             self._queues,

@@ -160,6 +160,15 @@ class Memory:
         """Where the releases are of which something is remembered."""
         return [places.ReleaseLocation(*key.split("/", 1)) for key in self._releases]
 
+    @property
+    def moving(self) -> Mapping[places.ReleaseLocation, tuple[remembered.RememberedObject, ...]]:
+        """What left releases and may be in another one soon, by these releases."""
+        return {
+            places.ReleaseLocation(*key.split("/", 1)): state.moving
+            for key, state in self._releases.items()
+            if state.moving
+        }
+
     def digest(self, parts: Sequence[str]) -> str:
         """Return the keyed digest of texts, as the value of a label; empty as long as there is no key."""
         if not self._key:

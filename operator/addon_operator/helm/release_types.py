@@ -32,6 +32,23 @@ class Others:
         del place
         return False
 
+    async def may_gain(self) -> bool:
+        """Say whether another module is new or changed, and has yet to run: it may gain what this one loses.
+
+        Raises what the client raises.
+        """
+        return False
+
+    async def bodies(
+        self, resources: Collection[manifests.ManifestResource]
+    ) -> Mapping[manifests.ManifestResource, manifests.Object]:
+        """Return what releases say of those of the objects that they have, this one among them.
+
+        Raises what the client raises.
+        """
+        del resources
+        return {}
+
 
 class ReleaseAction(enum.StrEnum):
     """What was done to a release."""

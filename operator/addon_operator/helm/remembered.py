@@ -25,6 +25,8 @@ class RememberedObject(_Shape, frozen=True):
     uid: str = ""
     since: float = 0.0
     """When it began to be what it is remembered for, in seconds since the epoch."""
+    with_data: bool = False
+    """Whether it goes although it holds data."""
 
 
 class Removal(_Shape, frozen=True):
@@ -69,6 +71,8 @@ class RememberedRelease(_Shape, frozen=True):
     """Objects that stayed in the cluster when the release lost them."""
     leaving: tuple[RememberedObject, ...] = ()
     """Objects that were deleted with the release, and wait for finalizers."""
+    moving: tuple[RememberedObject, ...] = ()
+    """Objects that left the release, and go unless a module that has yet to run gains them."""
     ended: tuple[RememberedObject, ...] = ()
     """Jobs and Pods of the deployed revision that were seen to end."""
 

@@ -11,6 +11,8 @@ from addon_operator.kernel import clock
 _MANIFEST_BYTES: Final = 64 * 1024 * 1024
 
 
+_CHECKS_OWNERS_SINCE: Final = 4
+"""Major version of Helm from which on a render that looks at the cluster fails if objects are of others."""
 _NO_SCHEMAS: Final = "--skip-schema-validation"
 
 
@@ -58,6 +60,8 @@ async def template(
         arguments += ["--api-versions", version]
     if with_lookup:
         arguments.append("--dry-run=server")
+        if helm.binary.major >= _CHECKS_OWNERS_SINCE and not is_upgrade:
+            arguments.append("--take-ownership")
     result = await helm.run_changing(call, arguments, timeout, files.changes, capture_stdout=_MANIFEST_BYTES)
     if result.stdout_is_cut or result.stdout is None:
         raise helm_errors.HelmError(

@@ -4,7 +4,8 @@
 2. Discover the modules: verdicts of flags, requirements and ``enabled`` scripts, and a plan of what follows.
 3. Apply the definitions (CRDs) of all enabled modules: any of them may have objects of another's kinds.
 4. Begin to delete the disabled modules that left something behind, in reverse run order.
-5. Run the enabled modules, stage by stage; a stage is the modules of one order, side by side.
+5. Run the enabled modules, stage by stage; a stage is the modules of one order, side by side. Then delete
+   what left a release meanwhile and is in no other one.
 6. Begin to purge the releases that no module directory explains.
 7. Run the ``afterAll`` hooks. If they changed global values, all begins again; after some rounds in a row
    only with a growing delay, so that hooks that never agree do not upgrade releases without end.
@@ -22,7 +23,7 @@ import enum
 import functools
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
@@ -33,7 +34,7 @@ from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.engine.state import ConvergeState
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
-from addon_operator.modules import plan
+from addon_operator.modules import model, plan
 
 ACTIVATION_AFTER_ALL: Final = "AfterAllHooksChangeGlobalValues"
 AT_ONCE: Final = 5
@@ -85,6 +86,8 @@ class _Progress:
     activation: str
     planned: set[names.ModuleName] = dataclasses.field(default_factory=set)
     """Modules whose run in this converge is still to be queued."""
+    is_planned: bool = False
+    """Whether that is known."""
     queued: list[tasks.Task] = dataclasses.field(default_factory=list)
     """All tasks that it has queued."""
     runs: list[tasks.Task] = dataclasses.field(default_factory=list)
@@ -196,6 +199,20 @@ class Converger:
             timers = self._timers or asyncio.get_running_loop()
             self._later = timers.call_later(LOOK_AGAIN, self._retry_request)
 
+    def to_run(self) -> Iterator[model.Module]:
+        """Yield the enabled modules that have yet to run, or to end a run; all before it is known."""
+        states, progress = self._runner.states, self._progress
+        if self._wanted is not None or (progress is not None and not progress.is_planned):
+            yield from (states[name].module for name in states.enabled)
+            return
+        queued = {
+            task.owner
+            for task in self._queue.tasks
+            if task.kind is tasks.TaskKind.MODULE_RUN and task.waits_since is None
+        }
+        names_of = queued if progress is None else queued | progress.planned
+        yield from (states[name].module for name in states.enabled if name in names_of)
+
     def will_run(self, module: names.ModuleName) -> bool:
         """Say whether a converge that is wanted or under way has yet to begin a run of the module."""
         return self._wanted is not None or (self._progress is not None and module in self._progress.planned)
@@ -245,6 +262,7 @@ class Converger:
         held = frozenset(task.owner for task in definitions if not task.done.done())
         for stage in decided.stages:
             await self._stage(progress, stage, held)
+        await runner.releases.let_go()
         self._begin(module_run.ReleasePurgeTask(runner, release, activation) for release in decided.purges)
         changing = await self._after_all(progress)
         if not changing:
@@ -293,6 +311,7 @@ class Converger:
             raise AssertionError("a discovery that is done has a plan")
         enabled = frozenset(task.plan.enabled)
         progress.planned = {module for stage in task.plan.stages for module in stage.modules}
+        progress.is_planned = True
         # A run that was wanted before this discovery would come before the removal, or hold it up.
         self._queue.drop(lambda task: task.kind is tasks.TaskKind.MODULE_RUN and task.owner not in enabled)
         for name in sorted(enabled & self._removals.owners):

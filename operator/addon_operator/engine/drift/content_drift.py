@@ -271,7 +271,7 @@ class ContentDrift(watched_resources.ResourceListener):
                 self._put_back({module: {watched}})
                 continue
             try:
-                await self._contents.take_over(watched, contents[watched], self._owned(module, body))
+                await self._manager.take_over(module, body)
             except api_errors.Unreachable:
                 raise
             except api_errors.KubernetesError as error:

@@ -1,7 +1,8 @@
 """Follows the resources of modules' releases: reads the manifest of each revision, watches what it holds."""
 
 import asyncio
-from collections.abc import Sequence
+import collections
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
@@ -87,9 +88,11 @@ class FollowedReleases:
         unknown = await self._resources.settle(module, SETTLE)
         await self._drift.restore(module, unknown)
 
-    def others_of(self, module: names.ModuleName) -> release_types.Others:
-        """Return the releases beside that of the module."""
-        return _Others(self, module)
+    def others_of(
+        self, module: names.ModuleName, may_gain: Callable[[], Awaitable[bool]]
+    ) -> release_types.Others:
+        """Return the releases beside that of the module; ``may_gain``: see :meth:`.Others.may_gain`."""
+        return _Others(self, module, may_gain)
 
     def is_known(self, place: places.ReleaseLocation) -> bool:
         """Say whether it is known what the release of a module has; one that goes has nothing any more."""
@@ -116,6 +119,25 @@ class FollowedReleases:
             kept = f"removed without {', '.join(homes)}: the operator or another module is there"
             self._tell(events.Noted(kept, module))
         return (*others, *gone)
+
+    async def bodies(
+        self, module: names.ModuleName, wanted: Collection[manifests.ManifestResource]
+    ) -> dict[manifests.ManifestResource, manifests.Object]:
+        """Return what releases say of objects, as this module's manifest calls them; the last one counts.
+
+        Raises what the client raises.
+        """
+        await self.follow_new()
+        found: dict[manifests.ManifestResource, manifests.Object] = {}
+        by_owner: dict[names.ModuleName, list[manifests.ManifestResource]] = collections.defaultdict(list)
+        for resource, owner in self._resources.owners(module, wanted).items():
+            by_owner[owner].append(resource)
+        for owner, resources in by_owner.items():
+            deployed = await self._manager.deployed(owner)
+            spaces = [self._manager.places.of(each).namespace for each in (module, owner)]
+            manifest = deployed.manifest if deployed else ""
+            found |= await asyncio.to_thread(_found, manifest, resources, *spaces)
+        return found
 
     def look_again(self) -> None:
         """Look at once for kinds that were not there: some have come."""
@@ -180,9 +202,15 @@ class FollowedReleases:
 class _Others(release_types.Others):
     """See :class:`.Others`: what is followed of the others says what they have."""
 
-    def __init__(self, followed: FollowedReleases, module: names.ModuleName) -> None:
+    def __init__(
+        self,
+        followed: FollowedReleases,
+        module: names.ModuleName,
+        may_gain: Callable[[], Awaitable[bool]],
+    ) -> None:
         self._followed = followed
         self._module = module
+        self._may_gain = may_gain
 
     async def give_up(
         self, dropped: Sequence[manifests.ManifestResource]
@@ -191,6 +219,25 @@ class _Others(release_types.Others):
 
     def is_known(self, place: places.ReleaseLocation) -> bool:
         return self._followed.is_known(place)
+
+    async def may_gain(self) -> bool:
+        return await self._may_gain()
+
+    async def bodies(
+        self, resources: Collection[manifests.ManifestResource]
+    ) -> dict[manifests.ManifestResource, manifests.Object]:
+        return await self._followed.bodies(self._module, resources)
+
+
+def _found(
+    manifest: str, wanted: Sequence[manifests.ManifestResource], namespace: str, of_manifest: str
+) -> dict[manifests.ManifestResource, manifests.Object]:
+    """Return the objects of another release's manifest, whose namespace is ``of_manifest``."""
+    by_identity = {each.identity(namespace): each for each in wanted}
+    # Of what is in no namespace, each release says its own.
+    by_identity |= {each.identity(of_manifest): each for each in wanted if each.namespace is None}
+    found = manifests.find_objects(manifest, lambda each: each.identity(of_manifest) in by_identity)
+    return {by_identity[each.identity(of_manifest)]: body for each, body in found}
 
 
 async def _resources(deployed: release_types.Deployed | None) -> tuple[manifests.ManifestResource, ...]:

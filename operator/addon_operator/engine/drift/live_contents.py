@@ -11,7 +11,7 @@ from addon_operator.engine.drift import kind_watch, watched_resources
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.modules import manifests
-from addon_operator.modules.drift import corrections, field_drift, field_owners, others_fields
+from addon_operator.modules.drift import corrections, field_drift, others_fields
 
 _LABEL: Final = "app.kubernetes.io/managed-by=Helm"
 _LIST_FROM: Final = 10
@@ -100,21 +100,6 @@ class LiveContents:
         """Apply an object by force, as Helm 4 does; raises what the client raises."""
         return await self._kube.apply(self._path(watched), body, field_manager=_FIELD_MANAGER, force=True)
 
-    async def take_over(
-        self, watched: watched_resources.Watched, live: client.Object, body: manifests.Object
-    ) -> None:
-        """Have an object be what its release says, which another release had before.
-
-        What Helm made of it for that one goes. Raises what the client raises.
-        """
-        entries = (live.get("metadata") or {}).get("managedFields") or []
-        if any(map(_is_by_patches, entries)):
-            merged = field_owners.as_applied(entries, _is_by_patches)
-            path = "/metadata/managedFields"
-            test = {"op": "test", "path": path, "value": entries}
-            await self.patch(watched, [test, {"op": "replace", "path": path, "value": merged}])
-        await self.apply(watched, body)
-
     async def put_back(self, correction: Correction, applied: manifests.Object | None) -> client.Object:
         """Put fields back, and take away what is in the way of that; raises what the client raises.
 
@@ -157,12 +142,6 @@ class LiveContents:
 
     def _path(self, watched: watched_resources.Watched) -> str:
         return watched.resource.path(namespace=watched.key.namespace or None, name=watched.key.name)
-
-
-def _is_by_patches(entry: Mapping[str, Any]) -> bool:
-    """Say whether these are the fields that Helm, or this operator for it, wrote with patches."""
-    is_update = entry.get("operation") == "Update" and not entry.get("subresource")
-    return entry.get("manager") == _FIELD_MANAGER and is_update
 
 
 def _watched(scope: kind_watch.KindScope, body: client.Object) -> watched_resources.Watched:

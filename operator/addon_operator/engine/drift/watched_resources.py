@@ -98,6 +98,8 @@ class WatchedResources(kind_watch.KindWatchListener):
         self._places = where
         self._listeners: list[ResourceListener] = []
         self._followed: dict[names.ModuleName, _ModuleResources] = {}
+        self._owners: dict[own_deletions.DeletedObject, set[names.ModuleName]] = {}
+        """Which modules have an object, in whatever version."""
         self._open: dict[kind_watch.KindScope, kind_watch.KindWatch] = {}
         self._may_follow: dict[api_resources.Resource, bool] = {}
         self._reported: set[tuple[str, str]] = set()
@@ -247,8 +249,15 @@ class WatchedResources(kind_watch.KindWatchListener):
 
     def _replace(self, module: names.ModuleName, now: _ModuleResources | None) -> None:
         before = self._followed.pop(module, _ModuleResources())
+        for each in before.watched:
+            self._owners[each.deletion_key].discard(module)
         if now is not None:
             self._followed[module] = now
+            for each in now.watched:
+                self._owners.setdefault(each.deletion_key, set()).add(module)
+        for each in before.watched:
+            if not self._owners.get(each.deletion_key, module):
+                del self._owners[each.deletion_key]
         for scope, keys in self._by_scope((now or _ModuleResources()).watched).items():
             self._watch(scope).want(module, keys)
         staying = set((now or _ModuleResources()).watched)
@@ -277,18 +286,25 @@ class WatchedResources(kind_watch.KindWatchListener):
         """Return the resources that another module has, too, and namespaces that it or the operator needs."""
         homes = {self._places.of(name).namespace for name in self._followed if name != module}
         homes.add(self._places.own_namespace)
-        others = {
-            each.deletion_key
-            for name, followed in self._followed.items()
-            for each in followed.watched
-            if name != module
-        }
         return tuple(
             each
             for each in resources
-            if not others.isdisjoint(self._keys(module, each))
+            if self._having(module, each) - {module}
             or (each.name in homes and each.kind == "Namespace" and each.api_version == "v1")
         )
+
+    def owners(
+        self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
+    ) -> dict[manifests.ManifestResource, names.ModuleName]:
+        """Return to which modules those of the resources belong that one has: to the last in run order."""
+        found = {each: self._having(module, each) for each in resources}
+        return {each: max(owners, key=self._places.turn) for each, owners in found.items() if owners}
+
+    def _having(
+        self, module: names.ModuleName, resource: manifests.ManifestResource
+    ) -> set[names.ModuleName]:
+        """Return the modules that have what ``module`` calls so."""
+        return set().union(*(self._owners.get(key, ()) for key in self._keys(module, resource)))
 
     async def of_gone_kinds(
         self, resources: Iterable[manifests.ManifestResource]

@@ -17,6 +17,7 @@ from addon_operator.engine.modules import module_windows
 from addon_operator.helm import helm_errors, release_types, remembered
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
+from addon_operator.kube import api_errors
 from addon_operator.modules import chart_values, model, module_config, release
 from addon_operator.modules import windows as windows_module
 from addon_operator.values import checks, redaction, store
@@ -118,6 +119,9 @@ class ModuleReleases:
         self._known: dict[str, int] = {}
         self._half_removed: set[str] = set()
         self._working: dict[names.ModuleName, asyncio.Task[Any]] = {}
+        self._letting_go = asyncio.Lock()
+        self.to_run: Callable[[], Iterable[model.Module]] = tuple
+        """Gives the modules that are enabled and have yet to run."""
 
     async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
         """Return what each release goes by, and whether an addon-operator made it.
@@ -230,13 +234,46 @@ class ModuleReleases:
         else:
             self.healths.expect(name)
         self._followed.follow(name, outcome.revision)
+        if not outcome.held_back:
+            await self.let_go(name)
+
+    async def let_go(self, done: names.ModuleName | None = None) -> None:
+        """Delete what left releases and is in no other one, unless a module is left that may gain it.
+
+        ``done``: a module whose run is through.
+        """
+        if not self._manager.has_moving:
+            return
+        async with self._letting_go:
+            try:
+                if not await self._may_gain(done):
+                    await self._manager.let_go(self._others_of)
+            except api_errors.KubernetesError as error:
+                text = f"objects that releases have no more could not be deleted, and are later: {error}"
+                self._tell(events.Warned(text))
+
+    def _others_of(self, module: names.ModuleName) -> release_types.Others:
+        return self._followed.others_of(module, functools.partial(self._may_gain, module))
+
+    async def _may_gain(self, beside: names.ModuleName | None) -> bool:
+        """Say whether a module but this one is new or changed, and has yet to run."""
+        for module in self.to_run():
+            if module.name != beside and module.has_chart and not self._values.maintenance(module.name):
+                try:
+                    asked = await asyncio.to_thread(request_of, self._values.snapshot(module.name), module)
+                    if await self._manager.is_due(asked):
+                        return True
+                except errors.AddonOperatorError:
+                    # What it will be is not known.
+                    return True
+        return False
 
     def _guarded(self, request: release_types.ReleaseRequest) -> release_types.ReleaseRequest:
         """Have absent objects restored before a change, and others keep what an upgrade drops."""
         return dataclasses.replace(
             request,
             before_change=functools.partial(self._restore_before_change, request.module),
-            others=self._followed.others_of(request.module),
+            others=self._others_of(request.module),
         )
 
     async def _rolled_back(
@@ -361,7 +398,7 @@ class ModuleReleases:
         if self._is_ignored(release):
             return
         async with self._drift.helm_at_work(name):
-            others = self._followed.others_of(name)
+            others = self._others_of(name)
             removing = self._manager.remove(name, keep_record=keep_record, others=others, directory=directory)
             if await self._interruptible(name, removing):
                 self._tell(events.Noted("release uninstalled", release))
@@ -369,6 +406,7 @@ class ModuleReleases:
         self.windows.done(name)
         if keep_record:
             self._half_removed.add(release)
+        await self.let_go(name)
 
     async def forget(self, release: str) -> None:
         """Remove the record that a removal kept, if there is one: the removal is finished."""

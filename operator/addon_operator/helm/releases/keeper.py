@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from addon_operator.helm import command, places, release_types
+from addon_operator.helm import command, places, release_types, remembered
 from addon_operator.helm.releases import adopting, left_objects, live_objects, record_format, rendering
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
@@ -45,6 +45,10 @@ class Staying:
     """All that is about to go, and this."""
     with_data: tuple[manifests.ManifestResource, ...] = ()
     """What of it holds data and goes, as somebody asked for that."""
+    moving: Mapping[manifests.ManifestResource, remembered.RememberedObject] = dataclasses.field(
+        default_factory=dict
+    )
+    """What goes later, unless a module that has yet to run gains it."""
 
     @property
     def going(self) -> tuple[manifests.ManifestResource, ...]:
@@ -52,7 +56,7 @@ class Staying:
         return tuple(each for each in self.looked_at if each not in self)
 
     def __contains__(self, resource: object) -> bool:
-        return resource in self.others or resource in self.kept
+        return resource in self.others or resource in self.kept or resource in self.moving
 
 
 class Keeper:
@@ -125,15 +129,22 @@ class Keeper:
         for each in data_goes:
             if (found := live.get(each)) and not reasons.get(each, keeping.Why.DATA):
                 reasons[each] = await self._why_not(each, found, own)
+        lost = [each for each, why in reasons.items() if live[each] and why in (None, keeping.Why.DATA)]
+        moving = {}
+        if lost and await self._others.may_gain():
+            moving = {each: _moving(each, live[each] or {}, with_data=reasons[each] is None) for each in lost}
         kept = {
             each: await self._kept(each, live[each] or {}, why, bodies.get(each, {}))
             for each, why in reasons.items()
-            if why is not None
+            if why is not None and each not in moving
         }
-        patches = {each: patch for each in kept if (patch := self._patch(kept[each], live[each] or {}))}
-        going_away = {each for each, why in reasons.items() if why is None and live.get(each)}
+        marks = {**kept, **dict.fromkeys(moving)}
+        patches = {each: patch for each in marks if (patch := self._patch(marks[each], live[each] or {}))}
+        going_away = {
+            each for each, why in reasons.items() if why is None and live.get(each) and each not in moving
+        }
         with_data = tuple(each for each in data_goes if each in going_away and keeping.holds_data(each))
-        return Staying(frozenset(others), adopted, kept, patches, going, with_data)
+        return Staying(frozenset(others), adopted, kept, patches, going, with_data, moving)
 
     async def _why_not(
         self, resource: manifests.ManifestResource, live: manifests.Object, own: Collection[str]
@@ -163,22 +174,79 @@ class Keeper:
                 self._helm.warn(self._module, f"{resource} stays, but cannot be marked as kept: {error}")
         marked = {each: kept for each, kept in staying.kept.items() if kept.is_marked and each not in failed}
         self._left.keep(self._module, marked)
+        if staying.moving:
+            await self._left.move(self._place, staying.moving.values())
         return frozenset(failed)
 
-    async def take_back(self, manifest: str, before: str = "") -> None:
-        """Take the mark from what the release has again, and had not ``before``."""
-        added = await asyncio.to_thread(_added, manifest, before, self._place.namespace)
-        try:
-            live = await self._live.metadata(
-                self._module, [each for each in added if keeping.may_be_kept(each)]
+    async def let_go(self) -> tuple[keeping.Kept, ...]:
+        """Delete what the release lost and no release has now; gives what of it holds data, and stays.
+
+        Raises what the client raises, and then nothing of it is forgotten.
+        """
+        moving = {left_objects.resource_of(each): each for each in self._left.moving.get(self._place, ())}
+        live = await self._live.metadata(self._module, moving)
+        bodies = await self._others.bodies(moving)
+        kept: dict[manifests.ManifestResource, keeping.Kept] = {}
+        for resource, each in reversed(moving.items()):
+            found = live[resource]
+            if found == {} or (
+                resource not in bodies and found and self._is_of_others(found, only_own=False)
+            ):
+                continue
+            if found and found["metadata"].get("uid") == each.uid:
+                if resource in bodies:
+                    if keeping.is_marked(found):
+                        await self._live.patch(self._module, resource, keeping.unmark(bodies[resource]))
+                elif not keeping.holds_data(resource) or each.with_data:
+                    await self._live.remove(self._module, resource, found)
+                elif keeping.is_marked(found):
+                    body, _ = await self._live.get(self._module, resource)
+                    kept[resource] = await self._kept(resource, found, keeping.Why.DATA, body)
+            self._left.forget({each.uid})
+        self._left.keep(self._module, kept)
+        return tuple(kept.values())
+
+    def may_be_marked(self) -> manifests.Select:
+        """Return what says whether an object may bear the mark of what stays, or moves."""
+        moving = {
+            left_objects.resource_of(each).identity("")
+            for known in self._left.moving.values()
+            for each in known
+        }
+
+        def may_be(resource: manifests.ManifestResource) -> bool:
+            group, kind, namespace, name = resource.identity(self._place.namespace)
+            is_moving = bool(moving) and not moving.isdisjoint(
+                {(group, kind, namespace, name), (group, kind, "", name)}
             )
-            live |= await self._claims(added)
+            return is_moving or keeping.may_be_kept(resource)
+
+        return may_be
+
+    async def take_back(self, manifest: str, before: str = "") -> None:
+        """Have what the release has again, or gained from another one, be its own, and had not ``before``.
+
+        The mark of what stays goes, and what Helm made of it for another release.
+        """
+        place, may_be_marked = self._place, self.may_be_marked()
+        added = await asyncio.to_thread(manifests.dropped, manifest, before, place.namespace)
+        try:
+            of_others = await self._others.bodies(added)
+            looked_at = [each for each in added if each in of_others or may_be_marked(each)]
+            wanted = {*looked_at, *(each for each in added if each.kind == _STATEFUL_SET)}
+            bodies = await asyncio.to_thread(_bodies, manifest, frozenset(wanted)) if wanted else {}
+            live = await self._live.metadata(self._module, looked_at)
+            live |= await self._claims(bodies)
             for resource, found in live.items():
-                if found and keeping.is_marked(found):
-                    await self._live.patch(self._module, resource, keeping.unmark(added.get(resource, {})))
-                    self._left.forget({str(found["metadata"].get("uid"))})
+                is_marked = bool(found) and keeping.is_marked(found or {})
+                if is_marked:
+                    await self._live.patch(self._module, resource, keeping.unmark(bodies.get(resource, {})))
+                if found and resource in bodies and (is_marked or resource in of_others):
+                    await self._live.take_over(self._module, resource, bodies[resource])
+                if found:
+                    self._left.forget({str(found["metadata"]["uid"])})
         except api_errors.KubernetesError as error:
-            text = f"objects that the release has again may still be marked as kept: {error}"
+            text = f"objects that the release has now may still be marked as another's, or as kept: {error}"
             self._helm.warn(self._module, text)
 
     def _is_of_others(self, live: manifests.Object, only_own: bool) -> bool:
@@ -190,8 +258,9 @@ class Keeper:
         # What releases of ours have, their manifests say: one that gave an object up leaves its mark on it.
         return not self._others.is_known(places.ReleaseLocation(str(namespace), name))
 
-    def _patch(self, kept: keeping.Kept, live: manifests.Object) -> Mapping[str, Any]:
-        if kept.is_marked and not (keeping.is_marked(live) and manifests.is_kept(live)):
+    def _patch(self, kept: keeping.Kept | None, live: manifests.Object) -> Mapping[str, Any]:
+        """Return what marks an object that stays; without ``kept``, one that moves."""
+        if (kept is None or kept.is_marked) and not (keeping.is_marked(live) and manifests.is_kept(live)):
             return keeping.mark(self._place.name)
         return {} if manifests.is_kept(live) else keeping.policy()
 
@@ -247,11 +316,18 @@ def _bodies(
     return dict(manifests.find_objects(manifest, wanted.__contains__))
 
 
-def _added(manifest: str, before: str, namespace: str) -> dict[manifests.ManifestResource, manifests.Object]:
-    """Return what may have been kept of what a manifest has and the one before it had not."""
-    added = manifests.dropped(manifest, before, namespace)
-    wanted = {each for each in added if keeping.may_be_kept(each) or each.kind == _STATEFUL_SET}
-    return dict(manifests.find_objects(manifest, wanted.__contains__))
+def _moving(
+    resource: manifests.ManifestResource, live: manifests.Object, *, with_data: bool
+) -> remembered.RememberedObject:
+    metadata = live["metadata"]
+    return remembered.RememberedObject(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        name=resource.name,
+        namespace=str(metadata.get("namespace") or ""),
+        uid=str(metadata.get("uid")),
+        with_data=with_data,
+    )
 
 
 def _alike(renders: tuple[str, str] | None, namespace: str) -> frozenset[manifests.Identity]:

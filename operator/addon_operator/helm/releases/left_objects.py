@@ -76,10 +76,27 @@ class LeftObjects:
         self._memory.change(place, kept=(*known, *news))
 
     def forget(self, uids: Collection[str]) -> None:
-        """Forget kept objects that are gone, or a release has again, whichever it is."""
+        """Forget objects that stayed and are gone, or a release has again, whichever it is."""
         for place in self._memory.locations:
-            kept = self._memory.of(place).kept
-            self._memory.change(place, kept=tuple(each for each in kept if each.uid not in uids))
+            known = self._memory.of(place)
+            kept, moving = (
+                tuple(each for each in left if each.uid not in uids) for left in (known.kept, known.moving)
+            )
+            self._memory.change(place, kept=kept, moving=moving)
+
+    @property
+    def moving(self) -> Mapping[places.ReleaseLocation, tuple[remembered.RememberedObject, ...]]:
+        """What left releases and goes, unless a module that has yet to run gains it."""
+        return self._memory.moving
+
+    async def move(
+        self, place: places.ReleaseLocation, objects: Collection[remembered.RememberedObject]
+    ) -> None:
+        """Remember what leaves a release and may be in another one soon; raises as :meth:`.Memory.write`."""
+        uids = {each.uid for each in objects}
+        known = [each for each in self._memory.of(place).moving if each.uid not in uids]
+        self._memory.change(place, moving=(*known, *objects))
+        await self._memory.write()
 
     def note_leaving(self, module: names.ModuleName, leaving: tuple[live_objects.Leaving, ...]) -> None:
         """Remember which objects of a release wait for finalizers."""
@@ -90,11 +107,11 @@ class LeftObjects:
         for place in self._memory.locations:
             known, module = self._memory.of(place), names.ModuleName(self._places.key(place))
             if known.leaving:
-                waiting = await self._live.leaving(module, list(map(_resource, known.leaving)))
+                waiting = await self._live.leaving(module, list(map(resource_of, known.leaving)))
                 self._note(place, waiting)
             if known.kept:
-                live = await self._live.metadata(module, list(map(_resource, known.kept)))
-                self.forget({each.uid for each in known.kept if _is_over(each, live[_resource(each)])})
+                live = await self._live.metadata(module, list(map(resource_of, known.kept)))
+                self.forget({each.uid for each in known.kept if _is_over(each, live[resource_of(each)])})
 
     def check(self, module: names.ModuleName, manifest: str) -> None:
         """Raise :class:`.LeavingError` if an object of the manifest is being deleted."""
@@ -119,7 +136,8 @@ def _is_over(kept: remembered.RememberedObject, live: manifests.Object | None) -
     return live["metadata"].get("uid") != kept.uid or not keeping.is_marked(live)
 
 
-def _resource(each: remembered.RememberedObject) -> manifests.ManifestResource:
+def resource_of(each: remembered.RememberedObject) -> manifests.ManifestResource:
+    """Return what manifests call a remembered object."""
     return manifests.ManifestResource(each.api_version, each.kind, each.namespace or None, each.name)
 
 

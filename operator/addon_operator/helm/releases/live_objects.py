@@ -14,6 +14,7 @@ from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import crd_files, keeping, manifests
+from addon_operator.modules.drift import field_owners
 
 _FIELD_MANAGER: Final = "helm"
 # What server-side apply cannot read as the kind's type is, for the API server, an error of its own.
@@ -193,6 +194,28 @@ class LiveObjects:
         """Write an object as it was; raises what the client raises."""
         await self._cluster.replace(await self._path(resource, self._places.of(module).namespace), body)
 
+    async def take_over(
+        self, module: names.ModuleName, resource: manifests.ManifestResource, body: manifests.Object
+    ) -> None:
+        """Have an object be what its release says, which another release had before.
+
+        What Helm made of it for that one goes. Raises what the client raises.
+        """
+        place = self._places.of(module)
+        path = await self._path(resource, place.namespace)
+        entries = (await self._cluster.get(path))["metadata"].get("managedFields") or []
+        if any(map(_is_by_patches, entries)):
+            merged, fields = field_owners.as_applied(entries, _is_by_patches), "/metadata/managedFields"
+            operations = [
+                {"op": "test", "path": fields, "value": entries},
+                {"op": "replace", "path": fields, "value": merged},
+            ]
+            await self._cluster.patch(
+                path, operations, client.PatchType.JSON, query={"fieldManager": _FIELD_MANAGER}
+            )
+        owned = manifests.owned(body, place.name, place.namespace)
+        await self._cluster.apply(path, owned, field_manager=_FIELD_MANAGER, force=True)
+
     async def claims(self, namespace: str) -> list[manifests.Object]:
         """Return the metadata of the claims in a namespace; raises what the client raises."""
         path = paths.of("v1", "persistentvolumeclaims", namespace=namespace)
@@ -360,6 +383,12 @@ def _is_usual(kind: str, metadata: manifests.Object, place: places.ReleaseLocati
 
 def _owners(metadata: manifests.Object) -> set[str]:
     return {str(each.get("uid")) for each in metadata.get("ownerReferences") or ()}
+
+
+def _is_by_patches(entry: Mapping[str, Any]) -> bool:
+    """Say whether these are the fields that Helm, or this operator for it, wrote with patches."""
+    is_update = entry.get("operation") == "Update" and not entry.get("subresource")
+    return entry.get("manager") == _FIELD_MANAGER and is_update
 
 
 def _lacks_namespace(error: api_errors.ApiError) -> bool:

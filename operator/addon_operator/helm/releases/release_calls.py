@@ -207,5 +207,7 @@ class ReleaseCalls:
     def _forget(self, place: places.ReleaseLocation) -> None:
         """Forget a release that has no record any more, but not what outlives it."""
         known = self._memory.of(place)
-        outlives = remembered.RememberedRelease(adopted=known.adopted, kept=known.kept, leaving=known.leaving)
+        outlives = remembered.RememberedRelease(
+            adopted=known.adopted, kept=known.kept, leaving=known.leaving, moving=known.moving
+        )
         self._memory.put(place, outlives)

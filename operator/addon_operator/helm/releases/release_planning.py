@@ -103,7 +103,14 @@ class ReleasePlanner:
     ) -> keeper.Keeper:
         """Make what sees to it that nothing of a release is deleted that must stay."""
         return keeper.Keeper(
-            self.helm, self.renderer, self.live, module, others, self.adoptions, self.left, directory
+            self.helm,
+            self.renderer,
+            self.live,
+            module,
+            others,
+            self.adoptions,
+            self.left,
+            directory,
         )
 
     async def keep(
@@ -256,16 +263,7 @@ class ReleasePlanner:
             told = f"revision {record.revision.number} was left by a call of Helm that was cut off"
             yield ReleasePlan(release.Recover(f"{told}: it counts as failed"), record, inputs)
             return
-        state = release.ReleaseState(
-            revision=record.revision if record else None,
-            inputs=inputs.checksum,
-            chart=inputs.chart.checksum,
-            rendered=self.records.rendered(record),
-            absent=request.absent,
-            was_deployed=await self.upgrades(record),
-            lost=self.calls.deployed(request.module) if record is None else 0,
-            is_foreign=record is not None and self.records.proofs.is_foreign(record.revision),
-        )
+        state = await self._state(request, inputs, record)
         decision = release.decide(state)
         if isinstance(decision, release.Recover | release.Skip):
             yield ReleasePlan(decision, record, inputs)
@@ -287,6 +285,32 @@ class ReleasePlanner:
             is_made = isinstance(decision, release.Upgrade)
             given = await self.renderer.tolerant(request, inputs, files) if is_made else files
             yield ReleasePlan(decision, record, inputs, given, manifest, inputs.rendered_to(checksum))
+
+    async def _state(
+        self,
+        request: release_types.ReleaseRequest,
+        inputs: render_inputs.RenderInputs,
+        record: release_records.Record | None,
+    ) -> release.ReleaseState:
+        return release.ReleaseState(
+            revision=record.revision if record else None,
+            inputs=inputs.checksum,
+            chart=inputs.chart.checksum,
+            rendered=self.records.rendered(record),
+            absent=request.absent,
+            was_deployed=await self.upgrades(record),
+            lost=self.calls.deployed(request.module) if record is None else 0,
+            is_foreign=record is not None and self.records.proofs.is_foreign(record.revision),
+        )
+
+    async def is_due(self, request: release_types.ReleaseRequest) -> bool:
+        """Say whether the release may be due for a revision: nothing is rendered for that.
+
+        Raises what :meth:`observe` raises.
+        """
+        inputs = await self.renderer.inputs(request)
+        record = await self.records.get(request.module)
+        return not isinstance(release.decide(await self._state(request, inputs, record)), release.Skip)
 
     async def upgrades(self, record: release_records.Record | None) -> bool:
         """Say whether the next call of Helm after this last revision is an upgrade; else it is an install."""

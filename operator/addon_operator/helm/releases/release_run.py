@@ -343,8 +343,11 @@ class ReleaseRun:
             self._request.module, manifest, before.manifest if before else ""
         )
         is_labelled = policy is release_types.TakeOwnership.LABELLED
+        ours = await self._request.others.bodies([each.resource for each in foreign])
         unlabelled = [
-            each.name for each in foreign if not (each.is_kept or (is_labelled and each.is_labelled))
+            each.name
+            for each in foreign
+            if not (each.is_kept or each.resource in ours or (is_labelled and each.is_labelled))
         ]
         if policy is not release_types.TakeOwnership.ALWAYS and (unlabelled or not foreign):
             raise helm_errors.HelmError(

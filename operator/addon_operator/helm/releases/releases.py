@@ -23,7 +23,7 @@ from addon_operator.helm.releases import (
     uninstalling,
 )
 from addon_operator.kernel import errors, names
-from addon_operator.modules import keeping, model, release
+from addon_operator.modules import keeping, manifests, model, release
 
 _ALONE: Final = release_types.Others()
 
@@ -164,6 +164,33 @@ class ReleaseManager:
         """Return what :meth:`ensure` would do, and why; nothing is changed. Raises what that raises."""
         async with self._alone(request.module):
             return await release_preview.preview(self._planner, request)
+
+    async def take_over(self, module: names.ModuleName, body: manifests.Object) -> None:
+        """See :meth:`.LiveObjects.take_over`; ``body`` is what the module's manifest says."""
+        if (resource := manifests.resource_of(body)) is not None:
+            await self._planner.live.take_over(module, resource, body)
+
+    async def is_due(self, request: release_types.ReleaseRequest) -> bool:
+        """Say whether the release may be due for a revision; see :meth:`.ReleasePlanner.is_due`."""
+        return await self._planner.is_due(request)
+
+    @property
+    def has_moving(self) -> bool:
+        """Whether objects left releases that other modules may gain."""
+        return bool(self._records.memory.moving)
+
+    async def let_go(self, others_of: Callable[[names.ModuleName], release_types.Others]) -> None:
+        """Delete what releases lost and no other one has gained; to be called when no module is left to run.
+
+        Raises the errors of the API client.
+        """
+        for place in self._records.memory.moving:
+            module = names.ModuleName(self.places.key(place))
+            if not self._locks[module].locked():
+                async with self._locks[module]:
+                    kept = await self._planner.keeper_of(module, others_of(module)).let_go()
+                    self._planner.tell_kept(module, kept)
+                    self._planner.settled(module)
 
     async def remove(
         self,

@@ -131,7 +131,9 @@ class Uninstallation:
         if leaving:
             text = helm_errors.leaving_text(", ".join(map(str, leaving)))
             raise helm_errors.LeavingError(module, text)
-        live = await self._planner.live.metadata(module, list(filter(keeping.may_be_kept, resources)))
+        live = await self._planner.live.metadata(
+            module, list(filter(self._keeper.may_be_marked(), resources))
+        )
         kept = [each for each, found in live.items() if found and keeping.is_marked(found)]
         status = self._planner.calls.before_removal(record)
         found = await self._records.put_back(record, status, kept)
@@ -221,8 +223,9 @@ class Uninstallation:
         if staying.with_data:
             lost = names.listed(list(map(str, staying.with_data)), _NAMED_OF_HOOKS)
             self._planner.helm.warn(self._call.module, f"removed with the data, as removal.data says: {lost}")
-        if staying.others or staying.kept:
-            record = await self._records.leave(record, staying.others, staying.kept.keys()) or record
+        left = {**staying.kept, **staying.moving}
+        if staying.others or left:
+            record = await self._records.leave(record, staying.others, left.keys()) or record
         return record, tuple(each for each in staying.looked_at if each not in staying)
 
     async def _complete(self, record: release_records.Record) -> release_records.Record:

@@ -138,6 +138,14 @@ class Releases(module_releases.ModuleReleases):
         return frozenset()
 
     @override
+    def _unconfirmed(self, release: str) -> bool:
+        return False
+
+    @override
+    async def let_go(self, done: ModuleName | None = None) -> None:
+        pass
+
+    @override
     def converged(self) -> None:
         pass
 

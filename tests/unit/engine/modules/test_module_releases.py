@@ -78,6 +78,11 @@ class Manager(helm_releases.ReleaseManager):
     async def deployed(self, module: ModuleName) -> release_types.Deployed | None:
         return release_types.Deployed(1, f"# manifest of {module}\n")
 
+    @property
+    @override
+    def has_moving(self) -> bool:
+        return False
+
     @override
     async def remove(
         self,

@@ -83,6 +83,11 @@ class Manager(helm_releases.ReleaseManager):
         document = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\n"
         return release_types.Deployed(self.number, "---\n".join(map(document.format, self.names)))
 
+    @property
+    @override
+    def has_moving(self) -> bool:
+        return False
+
     @override
     async def remove(
         self,

@@ -10,6 +10,7 @@ import http
 import os
 import socket
 import ssl
+import urllib.request
 from typing import Any, Final
 
 import aiohttp
@@ -80,10 +81,18 @@ class _Socket(socket.socket):
 def _session() -> aiohttp.ClientSession:
     # Each message has a connection of its own, whose bound counts for it alone.
     connector = aiohttp.TCPConnector(force_close=True, socket_factory=lambda found: _Socket(*found[:3]))
-    # Proxies are those of the environment, as everywhere.
-    return aiohttp.ClientSession(
-        connector=connector, headers=_HEADERS, trust_env=True, cookie_jar=aiohttp.DummyCookieJar()
-    )
+    return aiohttp.ClientSession(connector=connector, headers=_HEADERS, cookie_jar=aiohttp.DummyCookieJar())
+
+
+def _proxy(url: yarl.URL) -> yarl.URL | None:
+    """Return the proxy of the environment, as everywhere.
+
+    The library's own way would also send what a ``.netrc`` has for the receiver.
+    """
+    found = urllib.request.getproxies_environment().get(url.scheme)
+    if not found or urllib.request.proxy_bypass(f"{url.host}:{url.port}"):
+        return None
+    return yarl.URL(found if "://" in found else f"http://{found}")
 
 
 class Sender:
@@ -109,7 +118,12 @@ class Sender:
             url = yarl.URL(target.url)
             # Nothing of the answer's body is read.
             async with self._session.post(
-                url, data=made.content, headers=made.headers, timeout=timeout, allow_redirects=False
+                url,
+                data=made.content,
+                headers=made.headers,
+                timeout=timeout,
+                allow_redirects=False,
+                proxy=_proxy(url),
             ) as answer:
                 verdict = _verdict(target, answer.status, answer.headers.get("Retry-After", ""))
                 answer.close()

@@ -409,6 +409,43 @@ async def test_a_receiver_that_refuses_a_signed_message_makes_one_look_at_the_ke
     assert answer.problem == "127.0.0.1 answers with status 403; look at the target's url and hmacKey"
 
 
+@rows.each(
+    ("environ", "asked"),
+    [
+        ({}, "POST /canary"),
+        ({"http_proxy": "http://me:word@127.0.0.1:{port}"}, "POST http://127.0.0.1:{port}/canary"),
+        ({"http_proxy": "127.0.0.1:1", "no_proxy": "127.0.0.1"}, "POST /canary"),
+    ],
+    ids=["no proxy", "a proxy", "a proxy for others"],
+)
+async def test_of_the_environment_proxies_are_taken_and_nothing_else(
+    environ: dict[str, str], asked: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got: list[str] = []
+
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password canary-of-netrc\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    post = sender.Sender()
+    server = await asyncio.start_server(receive, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        for name in ("http_proxy", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+            monkeypatch.delenv(name.upper(), raising=False)
+        for name, text in environ.items():
+            monkeypatch.setenv(name, text.format(port=port))
+        assert await post.send(a_target(url=f"http://127.0.0.1:{port}/canary"), BODY) == Answer()
+    await post.close()
+    assert got[0].startswith(f"{asked.format(port=port)} HTTP/1.1")
+    assert "\nAuthorization:" not in got[0]
+    assert ("\nProxy-Authorization: Basic bWU6d29yZA==" in got[0]) is ("http://" in asked)
+
+
 LARGE = sender.ANSWER_BYTES
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 

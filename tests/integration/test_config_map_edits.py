@@ -19,34 +19,40 @@ def module(site: operator_site.Site, directory: str) -> pathlib.Path:
     return site.module(directory, template, values=f"{name}: {{color: green}}\n{name}Enabled: true\n")
 
 
-def test_an_edit_of_one_section_upgrades_exactly_one_release(site: operator_site.Site) -> None:
-    module(site, "010-web")
-    site.hook(module(site, "020-api"), "look.sh", {"beforeHelm": 1})
+def test_edits_of_one_section_after_the_other_have_their_effect_and_no_more(
+    site: operator_site.Site,
+) -> None:
+    site.hook(module(site, "010-web"), "web.sh", {"beforeHelm": 1})
+    site.hook(module(site, "020-api"), "api.sh", {"beforeHelm": 1})
     operator = site.start().wait_ready()
+    assert site.data(operator_site.CONFIG_MAP) is None, "one that never was is an empty one"
+    assert site.data("web") == {"color": "green"}
+
     site.config(web="color: red")
     operator.wait_until(lambda: site.data("web") == {"color": "red"}, "the chart has the new value")
     operator.wait_idle()
     assert site.revisions() == {"web": 2, "api": 1}
-    assert len(site.runs()) == 1, "the other module was run, too"
+    assert sorted(site.labels()) == ["api.sh beforeHelm", "web.sh beforeHelm", "web.sh beforeHelm"]
 
-
-def test_an_edit_without_effect_on_the_manifest_makes_no_revision(site: operator_site.Site) -> None:
-    module(site, "010-web")
-    operator = site.start().wait_ready()
-    site.config(web="note: nobody reads this")
-    operator.wait_metric(1, "helm_upgrades_skipped_total", module="web", by="manifest")
-    assert site.revisions() == {"web": 1}
-
-
-def test_an_edit_that_changes_no_value_runs_nothing(site: operator_site.Site) -> None:
-    site.config(web="color: red")
-    site.hook(module(site, "010-web"), "look.sh", {"beforeHelm": 1})
-    site.hook(module(site, "020-api"), "other.sh", {"beforeHelm": 1})
-    operator = site.start().wait_ready()
     site.config(web="# as before\ncolor: 'red'\n")
     site.config(api="color: red")
     operator.wait_until(lambda: site.data("api") == {"color": "red"}, "the later edit is in force")
-    assert site.labels().count("look.sh beforeHelm") == 1
+    assert site.labels().count("web.sh beforeHelm") == 2, "an edit that changes no value ran a module"
+
+    site.config(web="color: red\nnote: nobody reads this")
+    operator.wait_metric(1, "helm_upgrades_skipped_total", module="web", by="manifest")
+    assert site.revisions() == {"web": 2, "api": 2}, "a manifest that is as it was makes no revision"
+
+    site.config(web=None)
+    operator.wait_until(lambda: site.data("web") == {"color": "green"}, "the module's own value is back")
+
+    site.uninstall("web")
+    site.config(web="note: nobody reads this")
+    operator.wait_until(lambda: site.deployed().get("web") == 1, "what was removed by hand is back")
+    assert site.data("web") == {"color": "green"}
+
+    site.config(web="false")
+    operator.wait_until(lambda: site.revisions() == {"api": 2}, "the word false switches it off")
 
 
 def test_a_change_of_global_values_converges_all_modules(site: operator_site.Site) -> None:
@@ -59,24 +65,6 @@ def test_a_change_of_global_values_converges_all_modules(site: operator_site.Sit
     operator.wait_until(lambda: site.data("api") == {"domain": "new"}, "the last module has it")
     assert site.revisions() == {"web": 2, "api": 2}
     assert site.labels() == ["all.sh beforeAll", "all.sh beforeAll"]
-
-
-def test_a_section_taken_out_falls_back_to_the_sources_below(site: operator_site.Site) -> None:
-    module(site, "010-web")
-    site.config(web="color: red")
-    operator = site.start().wait_ready()
-    assert site.data("web") == {"color": "red"}
-    site.config(web=None)
-    operator.wait_until(lambda: site.data("web") == {"color": "green"}, "the module's own value is back")
-
-
-def test_a_config_map_that_never_was_is_an_empty_one_that_may_come(site: operator_site.Site) -> None:
-    module(site, "010-web")
-    operator = site.start().wait_ready()
-    assert site.data("web") == {"color": "green"}
-    assert site.data(operator_site.CONFIG_MAP) is None
-    site.config(web="color: red")
-    operator.wait_until(lambda: site.data("web") == {"color": "red"}, "the new ConfigMap is in force")
 
 
 def test_a_module_switched_on_and_off_is_installed_and_uninstalled(site: operator_site.Site) -> None:
@@ -136,15 +124,6 @@ def test_config_values_written_by_a_hook_stand_in_the_config_map_and_trigger_no_
     assert site.runs()[-1].config["web"] == {"kept": 1, "color": "generated"}
 
 
-def test_a_hook_that_writes_config_values_creates_a_missing_config_map(site: operator_site.Site) -> None:
-    web = module(site, "010-web")
-    patch = '{"op": "add", "path": "/web/color", "value": "generated"}'
-    site.hook(web, "write.sh", {"onStartup": 1}, f"echo '{patch}' > \"$CONFIG_VALUES_JSON_PATCH_PATH\"")
-    site.start().wait_ready()
-    assert "generated" in (site.data(operator_site.CONFIG_MAP) or {})["web"]
-    assert site.data("web") == {"color": "generated"}
-
-
 def test_a_burst_of_edits_ends_with_the_last_state(site: operator_site.Site) -> None:
     site.config(web="color: c0")
     site.hook(module(site, "010-web"), "slow.sh", {"beforeHelm": 1}, "sleep 0.3")
@@ -171,22 +150,6 @@ def test_an_edit_during_a_converge_wins_over_what_had_not_begun(site: operator_s
     assert site.data("api") == {"color": "red"}
     assert site.data("web") == {"color": "blue"}
     assert site.revisions()["api"] == 1, "the old values were installed first"
-
-
-def test_a_release_removed_by_hand_is_installed_again_by_the_next_run(site: operator_site.Site) -> None:
-    module(site, "010-web")
-    operator = site.start().wait_ready()
-    site.uninstall("web")
-    site.config(web="note: nobody reads this")
-    operator.wait_until(lambda: site.deployed() == {"web": 1}, "it is installed again")
-    assert site.data("web") == {"color": "green"}
-
-
-def test_a_section_that_is_the_word_false_switches_its_module_off(site: operator_site.Site) -> None:
-    module(site, "010-web")
-    operator = site.start().wait_ready()
-    site.config(web="false")
-    operator.wait_until(lambda: site.revisions() == {}, "it is uninstalled")
 
 
 WRONG = "ConfigMap {}/addon-operator is invalid since "

@@ -15,22 +15,28 @@ def bindings_of(site: operator_site.Site, hook: str) -> list[str]:
     return [run.contexts[0]["binding"] for run in site.runs() if run.hook == hook]
 
 
-def test_an_enabled_module_is_installed(site: operator_site.Site) -> None:
-    site.values("webEnabled: true")
-    site.module("010-web", {"color": "green"})
-    site.module("020-idle", {"color": "grey"})
-    site.start().wait_ready()
+def test_an_enabled_module_is_installed_and_probes_and_metrics_tell(site: operator_site.Site) -> None:
+    site.values("webEnabled: true\ncronEnabled: true")
+    site.hook(site.module("010-web", {"color": "green"}), "one.sh", {"beforeHelm": 1})
+    site.hook(site.module("020-cron"), "all.sh", {"onStartup": 1, "beforeHelm": 1, "afterHelm": 1})
+    site.module("030-idle", {"color": "grey"})
+    operator = site.start()
+    operator.wait_until(lambda: operator.get("/healthz").status == 200, "it is alive")
+    operator.wait_ready()
     assert site.data("web") == {"color": "green"}
     assert site.revisions() == {"web": 1}
-
-
-def test_a_module_without_a_chart_gets_its_hooks_run_and_no_release(site: operator_site.Site) -> None:
-    site.values("cronEnabled: true")
-    site.hook(site.module("010-cron"), "all.sh", {"onStartup": 1, "beforeHelm": 1, "afterHelm": 1})
-    site.start().wait_ready()
-    assert bindings_of(site, "all.sh") == ["onStartup", "beforeHelm", "afterHelm"]
-    assert site.revisions() == {}
-    assert site.helm_calls() == []
+    assert bindings_of(site, "all.sh") == ["onStartup", "beforeHelm", "afterHelm"], "also without a chart"
+    assert "STARTUP_CONVERGE_DONE" in operator.get("/status/converge").text
+    metrics = operator.metrics()
+    assert (
+        metrics.total("module_hook_run_success_total", module="web", hook="one.sh", binding="beforeHelm") == 1
+    )
+    assert metrics.total("module_run_seconds_count", module="web") == 1
+    assert metrics.total("helm_operation_seconds_count", module="web", operation="upgrade") == 1
+    assert metrics.total("helm_operation_seconds_count", module="cron") == 0
+    assert metrics.total("convergence_total", activation="onStartup") == 1
+    assert metrics.total("tasks_queue_length", queue="main") == 0
+    assert metrics.total("binding_count", module="web", hook="one.sh") == 1
 
 
 Spelling = Callable[[dict[str, str]], tuple[list[str], dict[str, str]]]
@@ -51,9 +57,12 @@ def flags(environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
 
 
 def prefixed(environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Directories are relative to the working directory here."""
     plain = ("MODULES_DIR", "GLOBAL_HOOKS_DIR", "KUBE_CONFIG")
     spelled = {f"ADDON_OPERATOR_{name}": environment.pop(name) for name in plain}
-    return [], environment | spelled | {"ADDON_OPERATOR_CONFIG_MAP": "other"}
+    spelled |= {"ADDON_OPERATOR_MODULES_DIR": "modules", "ADDON_OPERATOR_GLOBAL_HOOKS_DIR": "global-hooks"}
+    spelled |= {"ADDON_OPERATOR_CONFIG_MAP": "other", "ADDON_OPERATOR_TMP_DIR": "tmp"}
+    return [], environment | spelled
 
 
 def unprefixed(environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
@@ -66,21 +75,13 @@ def unprefixed(environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
 def test_settings_come_from_flags_and_from_both_spellings_of_variables(
     site: operator_site.Site, spell: Spelling
 ) -> None:
-    site.module("010-web", {"color": "{{ .Values.web.color }}"})
+    site.hook(site.module("010-web", {"color": "{{ .Values.web.color }}"}), "one.sh", {"onStartup": 1})
+    site.hook(site.global_hooks, "all.sh", {"beforeAll": 1})
     site.create("configmap", "other", {"data": {"webEnabled": "true", "web": "color: red"}})
     arguments, environment = spell(site.environment())
     site.start_with(tuple(arguments), environment).wait_ready()
     assert site.data("web") == {"color": "red"}
-
-
-def test_directories_may_be_given_relative_to_the_working_directory(site: operator_site.Site) -> None:
-    site.values("webEnabled: true")
-    site.hook(site.module("010-web", {"color": "green"}), "one.sh", {"onStartup": 1})
-    site.hook(site.global_hooks, "all.sh", {"beforeAll": 1})
-    relative = {"MODULES_DIR": "modules", "GLOBAL_HOOKS_DIR": "global-hooks", "ADDON_OPERATOR_TMP_DIR": "tmp"}
-    site.start(**relative).wait_ready()
     assert site.labels() == ["all.sh beforeAll", "one.sh onStartup"]
-    assert site.revisions() == {"web": 1}
 
 
 def test_values_of_all_four_sources_reach_chart_and_hooks(site: operator_site.Site) -> None:
@@ -164,14 +165,6 @@ def test_global_values_changed_after_all_converge_again(site: operator_site.Site
     assert bindings_of(site, "module.sh") == ["onStartup"]
 
 
-def test_a_global_hook_switches_a_module_on(site: operator_site.Site) -> None:
-    site.module("010-web", {"color": "green"})
-    patch = '{"op": "add", "path": "/webEnabled", "value": true}'
-    site.hook(site.global_hooks, "decide.sh", {"beforeAll": 1}, PATCH_VALUES.format(patch=patch))
-    site.start().wait_ready()
-    assert site.revisions() == {"web": 1}
-
-
 def test_an_enabled_script_decides_by_the_modules_before_it(site: operator_site.Site) -> None:
     site.values("webEnabled: true\ndashboardEnabled: true")
     site.module("010-web", {"color": "green"})
@@ -187,14 +180,18 @@ def test_an_enabled_script_decides_by_the_modules_before_it(site: operator_site.
     operator.wait_until(lambda: site.deployed() == {"web": 1, "dashboard": 1}, "both are back")
 
 
-def test_module_hooks_and_charts_that_read_it_see_all_enabled_modules(site: operator_site.Site) -> None:
-    site.values("webEnabled: true\napiEnabled: true")
+def test_module_hooks_and_charts_see_all_enabled_modules_also_those_that_a_global_hook_switched_on(
+    site: operator_site.Site,
+) -> None:
+    site.values("webEnabled: true")
+    patch = '{"op": "add", "path": "/apiEnabled", "value": true}'
+    site.hook(site.global_hooks, "decide.sh", {"beforeAll": 1}, PATCH_VALUES.format(patch=patch))
     web = site.module("010-web", {"modules": "{{ .Values.global.enabledModules | toJson | quote }}"})
     site.module("020-api", {"shared": "{{ .Values.global | toJson | quote }}"})
     site.module("030-off")
     site.hook(web, "look.sh", {"beforeHelm": 1})
     site.start().wait_ready()
-    assert site.runs()[0].values["global"]["enabledModules"] == ["web", "api"]
+    assert site.runs()[-1].values["global"]["enabledModules"] == ["web", "api"]
     assert site.data("web") == {"modules": '["web","api"]'}
     assert site.data("api") == {"shared": "{}"}
 
@@ -260,21 +257,3 @@ def test_a_patch_of_another_modules_values_is_refused_whole(site: operator_site.
     operator.wait_ready()
     assert site.data("web") == {"color": "green"}
     assert site.data("api") == {"color": "green"}
-
-
-def test_probes_and_metrics_tell_of_the_first_converge(site: operator_site.Site) -> None:
-    site.values("webEnabled: true")
-    site.hook(site.module("010-web", {"color": "green"}), "one.sh", {"beforeHelm": 1})
-    operator = site.start()
-    operator.wait_until(lambda: operator.get("/healthz").status == 200, "it is alive")
-    operator.wait_ready()
-    assert "STARTUP_CONVERGE_DONE" in operator.get("/status/converge").text
-    metrics = operator.metrics()
-    assert (
-        metrics.total("module_hook_run_success_total", module="web", hook="one.sh", binding="beforeHelm") == 1
-    )
-    assert metrics.total("module_run_seconds_count", module="web") == 1
-    assert metrics.total("helm_operation_seconds_count", module="web", operation="upgrade") == 1
-    assert metrics.total("convergence_total", activation="onStartup") == 1
-    assert metrics.total("tasks_queue_length", queue="main") == 0
-    assert metrics.total("binding_count", module="web", hook="one.sh") == 1

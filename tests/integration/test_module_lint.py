@@ -1,8 +1,11 @@
 """``module lint`` with a real Helm and the schemas of a real API server: what charts render to."""
 
+import itertools
 import json
 import os
 import pathlib
+from collections.abc import Mapping
+from typing import Final
 
 import pytest
 from click import testing
@@ -27,9 +30,9 @@ spec:
 class Module:
     """A module on disk, whose chart is ``chart`` below it, or the module itself."""
 
-    def __init__(self, root: pathlib.Path) -> None:
-        self.path = root / "010-web"
-        self.write("values.yaml", "webEnabled: true\nweb: {replicaCount: 1}\n")
+    def __init__(self, root: pathlib.Path, name: str = "web") -> None:
+        self.path = root / f"010-{name}"
+        self.write("values.yaml", f"{name}Enabled: true\n{name}: {{replicaCount: 1}}\n")
 
     def write(self, name: str, text: str, mode: int = 0o644) -> None:
         path = self.path / name
@@ -61,29 +64,33 @@ def test_a_mistake_in_other_modules_keeps_no_chart_from_being_looked_at(module: 
     assert any("missing value for if" in problem for _, problem in module.lint()[0])
 
 
-@pytest.mark.parametrize("chart", ["", "chart/", "own/"], ids=["the module", "chart/", "chart.path"])
-@pytest.mark.parametrize(
-    ("template", "said"),
-    [
-        ("a: {{ foo }}\n", ':1): function "foo" not defined'),
-        ("a: {{ .Values.a\n", ":2): unclosed action"),
-        ('a: {{ include "web.none" . }}\n', "no template "),
-        ("a: b: c\n", "mapping values are not allowed"),
-        ("a: {{ .Values.global.none.b }}\n", "nil pointer evaluating"),
-        ("a: 1\n", "renders an object without apiVersion"),
-    ],
+WRONG = (
+    ("a: {{ foo }}\n", ':1): function "foo" not defined'),
+    ("a: {{ .Values.a\n", ":2): unclosed action"),
+    ('a: {{ include "web.none" . }}\n', "no template "),
+    ("a: b: c\n", "mapping values are not allowed"),
+    ("a: {{ .Values.global.none.b }}\n", "nil pointer evaluating"),
+    ("a: 1\n", "renders an object without apiVersion"),
 )
-def test_a_template_that_is_wrong_is_named_as_it_lies_in_the_module(
-    module: Module, chart: str, template: str, said: str
-) -> None:
-    if chart:
-        module.write(f"{chart}Chart.yaml", "apiVersion: v2\nname: upstream\nversion: 1.0.0\n")
-    module.write(f"{chart}templates/a.yaml", template)
-    module.write("module.yaml", "chart: {path: own}\n" if chart == "own/" else "releaseName: web\n")
-    ((level, problem),) = module.lint()[0]
-    assert level == "error"
-    assert f"{module.path}/{chart}templates/a.yaml" in problem
-    assert said in problem
+
+
+def test_templates_that_are_wrong_are_named_as_they_lie_in_their_modules(module: Module) -> None:
+    expected = []
+    for number, (chart, (template, said)) in enumerate(itertools.product(("", "chart/", "own/"), WRONG)):
+        one = Module(module.path.parent, f"wrong{number}")
+        if chart:
+            one.write(f"{chart}Chart.yaml", "apiVersion: v2\nname: upstream\nversion: 1.0.0\n")
+        one.write(f"{chart}templates/a.yaml", template)
+        one.write("module.yaml", "chart: {path: own}\n" if chart == "own/" else f"releaseName: a{number}\n")
+        expected.append((f"{one.path}/{chart}templates/a.yaml", said))
+    found = module.lint()[0]
+    assert {level for level, _ in found} == {"error"}
+    of_files = {
+        file: [problem for _, problem in found if file in problem] for file in (file for file, _ in expected)
+    }
+    assert {file: len(problems) for file, problems in of_files.items()} == dict.fromkeys(of_files, 1)
+    assert [said for file, said in expected if said not in of_files[file][0]] == []
+    assert len(found) == len(expected)
 
 
 def line_of(file: pathlib.Path, text: str) -> int:
@@ -141,37 +148,48 @@ def test_what_a_list_has_twice_and_what_is_not_a_quantity_are_told(module: Modul
     ]
 
 
-@pytest.mark.parametrize(
-    ("files", "reason"),
-    [
-        ({"templates/a.yaml": '{{ required "say it" .Values.web.name }}'}, "the chart demands values"),
-        ({"templates/a.yaml": '{{ fail "say it" }}'}, "the chart demands values"),
-        ({"templates/a.yaml": '{{ (lookup "v1" "Secret" "a" "b").data.x.y }}'}, "the chart looks up"),
-        ({"templates/a.yaml": "{{ index .Values.web.a 3 }}", "hooks/a": HOOK}, "hooks may set"),
-        ({"templates/a.yaml": "{{ $w := .Values.web }}{{ $w.a.b }}", "hooks/a": HOOK}, "has the field 'b'"),
-        (
-            {"templates/a.yaml": "{{ index .Values.web.a 3 }}", "values.yaml": "web: {}"},
-            "it is off by default",
-        ),
-        (
-            {
-                "templates/a.yaml": "a: {{ .Values.web.a.b | toYaml }}: c: d",
-                "openapi/values.yaml": "{type: object, x-required-for-helm: [a]}",
-            },
-            "its values are not complete: web must have the key 'a'",
-        ),
-    ],
-    ids=["required", "fail", "lookup", "hooks", "a variable", "off", "x-required-for-helm"],
-)
-def test_values_that_files_alone_do_not_give_are_no_mistake_of_the_chart(
-    module: Module, files: dict[str, str], reason: str
-) -> None:
-    for name, text in files.items():
-        module.write(name, text, 0o755)
+INCOMPLETE: Final[Mapping[str, tuple[dict[str, str], str]]] = {
+    "required": (
+        {"templates/a.yaml": '{{ required "say it" .Values.KEY.name }}'},
+        "the chart demands values",
+    ),
+    "fail": ({"templates/a.yaml": '{{ fail "say it" }}'}, "the chart demands values"),
+    "lookup": (
+        {"templates/a.yaml": '{{ (lookup "v1" "Secret" "a" "b").data.x.y }}'},
+        "the chart looks up",
+    ),
+    "hooks": ({"templates/a.yaml": "{{ index .Values.KEY.a 3 }}", "hooks/a": HOOK}, "hooks may set"),
+    "variable": (
+        {"templates/a.yaml": "{{ $w := .Values.KEY }}{{ $w.a.b }}", "hooks/a": HOOK},
+        "has the field 'b'",
+    ),
+    "disabled": (
+        {"templates/a.yaml": "{{ index .Values.KEY.a 3 }}", "values.yaml": "KEY: {}"},
+        "it is off by default",
+    ),
+    "schema": (
+        {
+            "templates/a.yaml": "a: {{ .Values.KEY.a.b | toYaml }}: c: d",
+            "openapi/values.yaml": "{type: object, x-required-for-helm: [a]}",
+        },
+        "its values are not complete: schema must have the key 'a'",
+    ),
+}
+
+
+def test_values_that_files_alone_do_not_give_are_no_mistake_of_the_chart(module: Module) -> None:
+    for name, (files, _) in INCOMPLETE.items():
+        one = Module(module.path.parent, name)
+        for file, text in files.items():
+            one.write(file, text.replace("KEY", name), 0o755)
     found, notes = module.lint()
     assert found == []
-    assert "module web is not checked beyond this" in notes
-    assert reason in notes
+    told = {name: [line for line in notes.splitlines() if f"module {name} is" in line] for name in INCOMPLETE}
+    assert {
+        name: lines
+        for name, lines in told.items()
+        if len(lines) != 1 or "not checked beyond this" not in lines[0] or INCOMPLETE[name][1] not in lines[0]
+    } == {}
 
 
 def test_a_file_that_helm_never_takes_is_a_mistake_of_a_module_that_is_off_by_default_too(

@@ -167,6 +167,7 @@ def test_a_hook_whose_patch_breaks_the_schema_fails_and_nothing_of_it_is_applied
     (site.root / "good").touch()
     operator.wait_ready()
     assert site.data("web") == {"color": "written", "token": "short"}
+    assert "written" in (site.data(operator_site.CONFIG_MAP) or {})["web"], "a missing ConfigMap is made"
 
 
 def test_what_the_chart_needs_and_no_hook_set_fails_the_run_before_helm(

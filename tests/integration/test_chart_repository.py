@@ -126,6 +126,7 @@ def test_a_new_version_is_pulled_and_upgrades_and_plan_says_so_before(
     assert (data["version"], site.revisions(), pulling.pulls(site)) == ("2.0.0", {"web": 2}, 2)
 
 
+@pytest.mark.slow
 def test_a_new_version_is_pulled_while_the_operator_runs(
     site: operator_site.Site,
     registry: chart_repositories.Registry,
@@ -189,6 +190,7 @@ def test_definitions_of_a_pulled_chart_are_updated_with_its_version(
         operator.stop()
 
 
+@pytest.mark.slow
 def test_a_kill_while_a_chart_is_unpacked_leaves_nothing_for_ever_and_what_is_used_stays(
     site: operator_site.Site, registry: chart_repositories.Registry, archive: pathlib.Path
 ) -> None:

@@ -283,6 +283,7 @@ def renumber(site: operator_site.Site) -> None:
     site.patch("service", "ports", port, manager="kubectl-edit")
 
 
+@pytest.mark.slow
 def test_a_port_that_somebody_renumbered_is_told_with_the_command_that_lets_upgrades_work_again(
     site: operator_site.Site, modules: module_objects.Modules, helm: pathlib.Path
 ) -> None:

@@ -192,6 +192,7 @@ def test_releases_that_modules_must_not_touch_are_refused_as_releasename(site: o
     assert site.revisions() == {"kept": 1}
 
 
+@pytest.mark.slow
 def test_records_elsewhere_may_be_configmaps(site: operator_site.Site) -> None:
     edge = f"{site.namespace}-edge"
     site.module("020-other", {"a": "b"}, values="otherEnabled: true")
@@ -230,6 +231,7 @@ def test_a_start_lists_the_records_once_and_starts_no_helm(site: operator_site.S
     assert len(site.helm_calls()) == calls
 
 
+@pytest.mark.slow
 def test_a_removal_elsewhere_that_was_interrupted_is_finished_after_a_restart(
     site: operator_site.Site,
 ) -> None:

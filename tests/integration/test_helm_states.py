@@ -78,6 +78,40 @@ async def test_releases_with_a_status_that_helm_does_not_use_or_that_two_revisio
     assert site.get("configmap", "web")["data"] == {"size": "3"}
 
 
+async def test_a_record_whose_last_write_is_refused_is_put_right_although_helm_says_nothing(
+    site: Site,
+) -> None:
+    """The API server takes no record of Helm that is deployed, but one of the operator."""
+    group, name = "/apis/admissionregistration.k8s.io/v1", f"records-{site.namespace}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["secrets"]}
+    denied = (
+        "object.metadata.labels.status != 'deployed' || 'addon-operator.io/digest' in object.metadata.labels"
+    )
+    spec = {
+        "matchConstraints": {
+            "resourceRules": [rule],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": site.namespace}},
+        },
+        "matchConditions": [{"name": "records", "expression": "has(object.metadata.labels)"}],
+        "validations": [{"expression": denied}],
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    for plural, body in (("ies", spec), ("ybindings", binding)):
+        made = {"metadata": {"name": name}, "spec": body}
+        assert site.request("POST", f"{group}/validatingadmissionpolic{plural}", made).is_success
+    site.create("secret", "probe", {"metadata": {"labels": {"status": "pending"}}})
+    path = f"/api/v1/namespaces/{site.namespace}/secrets/probe?dryRun=All"
+    patch = {"metadata": {"labels": {"status": "deployed"}}}
+    while site.request("PATCH", path, patch, "application/merge-patch+json").is_success:
+        pass
+    async with site.manager() as manager:
+        # Helm exits with 0 after such an installation. An upgrade is an error, and is tried again.
+        assert (await manager.ensure(site.asked(1))).action is release_types.ReleaseAction.INSTALLED
+        assert site.revisions() == {1: "deployed"}
+        assert (await manager.ensure(site.asked(1, fresh=True))).action is release_types.ReleaseAction.SKIPPED
+        assert await manager.deployed(WEB) is not None
+
+
 async def test_a_release_stuck_in_any_state_can_be_removed(site: Site) -> None:
     for status in ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "failed"):
         async with site.manager() as manager:

@@ -95,19 +95,18 @@ async def _refusal(
 
 def _losing(before: Sequence[str], after: str, namespace: str) -> list[_Losing]:
     """Return the objects that lost something, with what they had and have."""
-    texts = set(manifests.documents(after))
+    texts, there = [set(manifests.documents(each)) for each in before if each], manifests.documents(after)
     had: dict[manifests.Identity, list[manifests.Object]] = {}
-    for manifest in before:
-        for text in manifests.documents(manifest):
-            if text not in texts:
-                for resource, body in manifests.find_objects(text, lambda _: True):
-                    had.setdefault(resource.identity(namespace), []).append(body)
+    for text in set[str]().union(*texts).difference(there):
+        for resource, body in manifests.find_objects(text, lambda _: True):
+            had.setdefault(resource.identity(namespace), []).append(body)
+    now = [each for each in there if not all(each in one for one in texts)]
     found = []
-    wanted = had.keys()
-    for resource, body in manifests.find_objects(after, lambda each: each.identity(namespace) in wanted):
-        more = [each for each in had[resource.identity(namespace)] if left_fields.loses(each, body)]
-        if more:
-            found.append(_Losing(resource, more, body))
+    for text in now if had else ():
+        for resource, body in manifests.find_objects(text, lambda each: each.identity(namespace) in had):
+            more = [each for each in had[resource.identity(namespace)] if left_fields.loses(each, body)]
+            if more:
+                found.append(_Losing(resource, more, body))
     return found
 
 

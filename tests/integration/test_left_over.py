@@ -22,9 +22,9 @@ WRONG: Final = {
 }
 
 
-def service(*ports: Mapping[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def service(*ports: Mapping[str, Any], name: str = "dns", **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     spec = {"selector": {"app": "dns"}, "ports": list(ports), **more}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "dns"}, "spec": spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
 def config(name: str, data: Mapping[str, str], **metadata: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -96,6 +96,7 @@ async def test_what_leaves_the_manifests_leaves_the_objects_and_what_others_wrot
     before = (
         config("moved", {"a": "1", "b": "2"}, labels={"x": "1", "y": "2"}, annotations={"z": "3"}),
         service(UDP, TCP, METRICS, sessionAffinity="ClientIP"),
+        service(UDP, TCP, name="two"),
         secret(a="1", b="2"),
         workload({"env": ENV, "livenessProbe": {"exec": {"command": ["a"]}}}, minReadySeconds=3),
         thing(group, {"size": 1, "more": {"a": 1, "b": 2}}),
@@ -103,6 +104,7 @@ async def test_what_leaves_the_manifests_leaves_the_objects_and_what_others_wrot
     after = (
         config("moved", {"a": "1"}, labels={"x": "1"}),
         service(UDP, METRICS),
+        service(UDP, name="two"),
         secret(a="1"),
         workload({"env": ENV[:1]}),
         thing(group, {"size": 1, "more": {"a": 1}}),
@@ -145,8 +147,11 @@ def check(site: Site, things: str) -> None:
     assert "livenessProbe" not in container
     assert "minReadySeconds" not in web
     assert site.get(things, "one")["spec"] == {"size": 1, "more": {"a": 1, "theirs": 3}}
-    ports = site.get("service", "dns")["spec"]["ports"]
-    assert {(each["port"], each["protocol"]) for each in ports} == {(53, "UDP"), (9153, "TCP")}
+    ports = {
+        name: {(each["port"], each["protocol"]) for each in site.get("service", name)["spec"]["ports"]}
+        for name in ("dns", "two")
+    }
+    assert ports == {"dns": {(53, "UDP"), (9153, "TCP")}, "two": {(53, "UDP")}}
 
 
 def test_what_nobody_may_remove_is_drifted_until_the_object_is_made_again(

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from addon_operator.documents import json_documents
 from addon_operator.helm import places
 from addon_operator.helm.releases import live_objects
 from addon_operator.kernel import names
@@ -16,7 +17,11 @@ from addon_operator.kube.discovery import discovery
 from addon_operator.modules import keeping, manifests
 from addon_operator.modules.drift import corrections, field_drift, left_fields
 
+APPLIES_SINCE: Final = 4
+"""Major version of Helm from which on it leaves what is to be merged to the API server."""
 _AT_ONCE: Final = 8
+_MERGED: Final = frozenset({"v1", "apps/v1", "batch/v1"})
+"""API versions with lists that Helm 3 merges by one key."""
 
 Left: TypeAlias = Mapping[manifests.ManifestResource, Sequence[field_drift.Difference]]
 """What objects still have."""
@@ -108,6 +113,24 @@ def _losing(before: Sequence[str], after: str, namespace: str) -> list[_Losing]:
             if more:
                 found.append(_Losing(resource, more, body))
     return found
+
+
+def without_twins(before: str, after: str, namespace: str) -> str:
+    """Return the manifest before without what Helm 3 would take away too much of; see :mod:`.left_fields`."""
+    losing = {each.resource: each.after for each in _losing([before], after, namespace)}
+    texts, is_changed = manifests.documents(before), False
+    for number, text in enumerate(texts):
+        if losing.keys().isdisjoint(manifests.resources(text)):
+            continue
+        objects = list(manifests.find_objects(text, lambda _: True))
+        kept = [
+            left_fields.without_twins(body, losing.get(each)) if each.api_version in _MERGED else body
+            for each, body in objects
+        ]
+        if kept != [body for _, body in objects]:
+            is_changed = True
+            texts[number] = "\n---\n".join(json_documents.encode(body).decode() for body in kept)
+    return "\n---\n".join(texts) if is_changed else before
 
 
 def _differences(losing: _Losing, live: manifests.Object) -> list[field_drift.Difference]:

@@ -26,6 +26,7 @@ from addon_operator.helm import helm_errors, messages, release_types, verbs
 from addon_operator.helm.releases import (
     failed_tries,
     keeper,
+    left_over,
     merge_conflicts,
     record_format,
     release_planning,
@@ -233,6 +234,10 @@ class ReleaseRun:
             self._had = content.manifest
             namespace = self._helm.places.of(self._request.module).namespace
             dropped = await asyncio.to_thread(manifests.dropped, content.manifest, manifest, namespace)
+            if self._helm.binary.major < left_over.APPLIES_SINCE:
+                less = await asyncio.to_thread(left_over.without_twins, self._had, manifest, namespace)
+                if less != self._had:
+                    await self._records.rewrite(before, lambda _: less, is_other=False)
             if going := tuple(dict.fromkeys((*dropped, *unserved))):
                 losing = keeper.Source(before.revision, content, going)
                 await self._planner.keep(self._request, before, losing)

@@ -62,6 +62,35 @@ def lost(before: KubernetesObject, after: KubernetesObject, live: KubernetesObje
     ]
 
 
+_TWINS: Final = (("port", "protocol", "TCP"), ("containerPort", "protocol", "TCP"))
+"""Merge keys of Helm 3 for lists whose items another field, with this default, tells apart, too."""
+
+
+def without_twins(before: Any, after: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return what a manifest had without items that are gone, if one with the same merge key stays.
+
+    Helm 3 would take away both, and the API server may refuse what is left.
+    """
+    if isinstance(before, dict) and isinstance(after, dict):
+        return {key: without_twins(value, after.get(key)) for key, value in before.items()}
+    if not isinstance(before, list) or not isinstance(after, list):
+        return before
+    stays = [each for each in after if isinstance(each, dict)]
+    by_name = {each["name"]: each for each in stays if "name" in each}
+    return [
+        without_twins(each, by_name.get(each.get("name"))) if isinstance(each, dict) else each
+        for each in before
+        if not isinstance(each, dict) or not any(_is_twin(each, stays, *keys) for keys in _TWINS)
+    ]
+
+
+def _is_twin(
+    item: Mapping[str, Any], stays: Sequence[Mapping[str, Any]], key: str, more: str, default: str
+) -> bool:
+    same = {each.get(more, default) for each in stays if key in item and each.get(key) == item[key]}
+    return bool(same) and item.get(more, default) not in same
+
+
 class _Looked:
     def __init__(self, *, has_owners: bool) -> None:
         self._has_owners = has_owners

@@ -139,6 +139,22 @@ def test_an_item_that_both_manifests_have_and_the_object_has_not_is_lost() -> No
     assert [each.expected for each in found] == [UDP]
 
 
+def test_items_that_helm_would_take_away_with_another_one_are_left_out_before() -> None:
+    metrics = {"port": 9153}
+    container = {"name": "a", "ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "UDP"}]}
+    before = {"ports": [TCP, UDP, metrics], "containers": [container, {"name": "b"}]}
+    after = {
+        "ports": [UDP],
+        "containers": [{"name": "a", "ports": [{"containerPort": 1, "protocol": "TCP"}]}],
+    }
+    assert left_fields.without_twins(before, after) == {
+        "ports": [UDP, metrics],
+        "containers": [{"name": "a", "ports": [{"containerPort": 1}]}, {"name": "b"}],
+    }
+    assert left_fields.without_twins(before, before) == before
+    assert left_fields.without_twins(before, None) == before
+
+
 def test_manifests_are_compared_in_one_pass() -> None:
     def many(count: int) -> dict[str, Any]:
         return body("Service", spec={"ports": [{"port": n, "protocol": "TCP"} for n in range(count)]})

@@ -23,8 +23,10 @@ from addon_operator.kube.informers import informers, object_changes, object_sele
 ACTIVATION: Final = "ReleaseRecordLost"
 GATHER: Final = 0.3
 """Seconds in which what the operator itself has written becomes known to it."""
-RETRY: Final = 1.0
-"""Seconds until a record is looked at again that could not be read, or that Helm is at work on."""
+RECHECK: Final = 1.0
+"""Seconds until a record is looked at again that Helm is at work on."""
+RETRY: Final = 10.0
+"""Seconds until a record is looked at again that could not be read."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class RecordWatch(object_changes.ObjectListener):
 
     async def _try(self, module: names.ModuleName) -> None:
         if self._drift.is_at_work(module):
-            self._look_in(module, RETRY)
+            self._look_in(module, RECHECK)
             return
         seen = self._seen.pop(module, set())
         if module not in self._modules:
@@ -172,7 +174,8 @@ class RecordWatch(object_changes.ObjectListener):
         try:
             why = await self._manager.look_at_record(module)
         except errors.AddonOperatorError:
-            self._note(module, seen)
+            self._seen.setdefault(module, set()).update(seen)
+            self._look_in(module, RETRY)
             return
         if why:
             self._put_in_order(module, why)

@@ -29,6 +29,7 @@ class Discovery(module_discovery.Discovery):
         self, states: module_states.ModuleStates, found: plan.Observed | Exception, heard: fakes.Heard
     ) -> None:
         self._states = states
+        self.second_look = None
         self._values = store.ValuesStore(())
         self._tell = heard.append
         self._removals_told = frozenset()
@@ -61,6 +62,10 @@ class Releases(fake_steps.Releases):
     @override
     def revision(self, release: str) -> int | None:
         return self.known
+
+    @override
+    def _unconfirmed(self, release: str) -> bool:
+        return False
 
     @override
     async def remove(

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from addon_operator.devcluster import handle
 from tests.integration import operator_site
 from tests.unit.docs import pages
 
@@ -149,6 +150,60 @@ def committed(repository: pathlib.Path, files: pathlib.Path, state: pathlib.Path
     return subprocess.run(
         [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     ).stdout.strip()
+
+
+OLD: Final = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: derived-NAME}
+data:
+  url: "http://u:{{ .Values.web.token }}@db"
+  pin: "{{ .Values.web.pin }}"
+  sum: {{ .Values.web.pin | toString | sha256sum }}
+  key-of-{{ .Values.web.pin }}: x
+"""
+
+
+def test_a_recording_has_nothing_of_earlier_values_whatever_became_of_the_release(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    """Rotated, suspended, failed: each module has one revision from other values than there are now."""
+    site.values("webEnabled: true\nstoppedEnabled: true\nfailsEnabled: true")
+    for number, name in enumerate(("web", "stopped", "fails")):
+        module = site.module(f"0{number}0-{name}", {"color": "green"})
+        (module / "templates" / "old.yaml").write_text(
+            OLD.replace(".web.", f".{name}.").replace("NAME", name)
+        )
+        (module / "openapi").mkdir()
+        (module / "openapi" / "config-values.yaml").write_text(
+            "type: object\nproperties:\n  token: {type: string, x-sensitive: true}\n"
+            "  pin: {type: integer, x-sensitive: true}\n  fail: {type: string}\n"
+        )
+    fails = site.modules / "020-fails" / "templates" / "fail.yaml"
+    fails.write_text('{{ with .Values.fails.fail }}{{ fail (printf "canary-of-the-chart %s" .) }}{{ end }}\n')
+    site.config(**dict.fromkeys(("web", "stopped", "fails"), "token: canary-one\npin: 471101"))
+    operator = site.start(CONVERGE_ON_FAILURE="continue", MODULE_OBJECTS="true")
+    operator.wait_ready()
+    assert site.command("module", "suspend", "stopped", "--reason", "canary-reason").returncode == 0
+    now = dict.fromkeys(("web", "stopped"), "token: canary-two\npin: 471102")
+    site.config(**now, fails="token: canary-two\npin: 471102\nfail: boom")
+    operator.wait_until(lambda: "canary-two" in str(site.data("derived-web")), "web has its new password")
+    operator.wait_until(lambda: "Failed" in site.command("module", "list").stdout, "one cannot be rendered")
+    operator.stop()
+    text = record(site)
+    pins = ("471101", "471102")
+    for canary in ("canary-", *pins, *(hashlib.sha256(pin.encode()).hexdigest() for pin in pins)):
+        assert canary not in text, canary
+    labels = [each["labels"] for each in json.loads(text)["releases"]]
+    secrets = devcluster.run_kubectl("get", "secrets", "-n", site.namespace, "-l", "owner=helm", "-o", "json")
+    for item in json.loads(secrets.stdout)["items"]:
+        for label, value in item["metadata"]["labels"].items():
+            if ("checksum" in label and "chart" not in label) or "digest" in label:
+                assert value not in str(labels), label
+    found = {name: each["action"] for name, each in planned(site, code=1).items()}
+    live = json.loads(site.command("plan", "-o", "json").stdout)["modules"]
+    assert found == {module["name"]: module["action"] for module in live}
+    assert (found["web"], found["fails"]) == ("nothing", "unknown")
 
 
 def test_a_recorded_state_tells_what_a_change_does_without_a_cluster_or_a_secret(

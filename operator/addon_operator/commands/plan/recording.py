@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.app import tools
@@ -23,13 +23,27 @@ from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client, connection
 from addon_operator.kube.discovery import discovery, served_apis
-from addon_operator.kube.objects import module_objects
+from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import manifests, model, release
 from addon_operator.settings import settings as settings_module
 
 _AT_ONCE: Final = 8
 _AGGREGATED: Final = {"Accept": discovery.AGGREGATED}
 _DOCUMENTS: Final = ("/version", "/api", "/apis")
+_LABELS: Final = frozenset(
+    {
+        "owner", "name", "status", "version", "createdAt", "modifiedAt",
+        release.MANAGED_LABEL, release.OPERATOR_LABEL, release.CONFIG_MAP_LABEL, release.REVISION_LABEL,
+        release.REMOVAL_LABEL, release.HEALTHY_LABEL, release.TESTED_LABEL, release.CHART_LABEL,
+    }
+)  # fmt: skip
+"""Of records; nothing in them is made of values."""
+_DIGESTS: Final = frozenset(
+    {release.INPUTS_LABEL, release.MANIFEST_LABEL, release.REJECTED_LABEL, release.GO_OPERATOR_LABEL}
+)
+_ANNOTATIONS: Final = (suspension.SINCE, suspension.UNTIL, suspension.CONFIRM)
+_REASON: Final = "the Module object in the cluster says why"
+_FAILED: Final = "'addon-operator plan' in the cluster says why"
 
 
 async def make(
@@ -166,7 +180,7 @@ class _Recording:
         kept = {name: await self._manager.kept(names.ModuleName(name)) for name in revisions}
         for name, of_release in kept.items():
             await self._presence(name, of_release)
-        outlined = [_outlined(each) for of_release in kept.values() for each in of_release]
+        outlined = [self._outlined(each) for of_release in kept.values() for each in of_release]
         async with contextlib.AsyncExitStack() as stack:
             provisional = dataclasses.replace(state, releases=outlined)
             blind = await plan_sources.of_state(provisional, self._settings, environ, stack)
@@ -189,17 +203,31 @@ class _Recording:
         """Return the modules that charts have been told of, as far as releases show it."""
         return [name for name in self._modules if name in revisions and revisions[name].exists]
 
+    def _outlined(self, kept: kept_revisions.KeptRevision) -> plan_state.KeptRelease:
+        content = kept.content
+        return plan_state.KeptRelease(
+            path=kept.path,
+            labels=dict(self._labels(kept)),
+            manifest=None if content is None else recorded_manifests.outline(content.manifest),
+            hooks=[] if content is None else [recorded_manifests.outline(each) for each in content.hooks],
+            server_side=content is not None and content.is_server_side,
+        )
+
+    def _labels(self, kept: kept_revisions.KeptRevision) -> Iterator[tuple[str, str]]:
+        """Yield what plans go by. Digests over real values are replaced: whoever tries values finds them."""
+        for label, text in kept.labels.items():
+            if label in _LABELS:
+                yield label, text
+            elif label in _DIGESTS and not kept.is_foreign:
+                yield label, self._stand_ins.digest(text)[: len(text)]
+
     async def _release(
         self, name: str, kept: Sequence[kept_revisions.KeptRevision], blind: plan_sources.PlanSources
     ) -> Sequence[plan_state.KeptRelease]:
         module = self._modules.get(names.ModuleName(name))
         if module is None or module.problem or not module.has_chart:
-            return [_outlined(each) for each in kept]
+            return [self._outlined(each) for each in kept]
         rendered = await self._rendered(module, blind)
-        if module.name in self._failed and not _needs_render(module, kept, blind):
-            # Without secrets, nothing has to be known of how the manifest was made.
-            del self._failed[module.name]
-            rendered = rendered and dataclasses.replace(rendered, manifests=("", ""))
         return [await asyncio.to_thread(self._recorded, each, rendered) for each in kept]
 
     async def _presence(self, name: str, kept: Sequence[kept_revisions.KeptRevision]) -> None:
@@ -228,35 +256,35 @@ class _Recording:
     async def _rendered(self, module: model.Module, blind: plan_sources.PlanSources) -> "_Rendered | None":
         inputs: tuple[release.Checksum, ...] = ()
         rendered: tuple[str, ...] = ()
-        redact: Callable[[str], str] = str
         async with self._renders:
             try:
                 await self._parts.charts.ensure(module, None)
                 real = module_releases.request_of(self._sources.values, module)
                 stood_in = blind.adjusted(module_releases.request_of(blind.values, module), module.key)
-                redact = real.redact
                 managers = ((self._manager, real), (blind.parts.releases, stood_in))
                 inputs = tuple([(await manager.inputs(request)).checksum for manager, request in managers])
                 rendered = tuple([await manager.render(request) for manager, request in managers])
-            except errors.AddonOperatorError as error:
-                self._failed[module.name] = str(error)
-        return _Rendered(redact, inputs, rendered) if inputs else None
+            except errors.AddonOperatorError:
+                # What Helm and charts say may quote any value.
+                self._failed[module.name] = _FAILED
+        return _Rendered(inputs, rendered) if inputs else None
 
     def _recorded(
         self, kept: kept_revisions.KeptRevision, rendered: "_Rendered | None"
     ) -> plan_state.KeptRelease:
-        outlined, content = _outlined(kept), kept.content
-        if rendered is None or content is None:
+        outlined, content = self._outlined(kept), kept.content
+        if rendered is None or content is None or kept.is_foreign:
             return outlined
-        labels = dict(kept.labels)
-        _translate(labels, release.INPUTS_LABEL, rendered.inputs)
+        labels = dict(outlined["labels"])
+        _translate(labels, kept, release.INPUTS_LABEL, rendered.inputs)
+        _translate(labels, kept, release.REJECTED_LABEL, rendered.inputs)
         if not rendered.manifests:
             outlined["labels"] = labels
             return outlined
         checksums = tuple(map(rendering.manifest_checksum, rendered.manifests))
-        _translate(labels, release.MANIFEST_LABEL, checksums)
+        _translate(labels, kept, release.MANIFEST_LABEL, checksums)
         recorder = recorded_manifests.Recorder(
-            rendered.manifests, hidden_values.StandIns(self._key), self._stand_ins, rendered.redact
+            rendered.manifests, hidden_values.StandIns(self._key), self._stand_ins
         )
         return plan_state.KeptRelease(
             path=kept.path,
@@ -271,42 +299,29 @@ class _Recording:
 class _Rendered:
     """What a module is made from and renders to now, with its values and with stand-ins."""
 
-    redact: Callable[[str], str]
     inputs: Sequence[release.Checksum]
     manifests: Sequence[str]
     """Empty if one of them does not render."""
 
 
-def _needs_render(
-    module: model.Module, kept: Sequence[kept_revisions.KeptRevision], blind: plan_sources.PlanSources
-) -> bool:
-    contents = (each.content for each in kept if each.content is not None)
-    texts = [text for content in contents for text in (content.manifest, *content.hooks)]
-    is_hidden = blind.hidden is not None and blind.hidden.of_module(module.key)
-    return is_hidden or any(map(recorded_manifests.has_secrets, texts))
-
-
-def _translate(labels: dict[str, str], label: str, checksums: Sequence[release.Checksum]) -> None:
+def _translate(
+    labels: dict[str, str],
+    kept: kept_revisions.KeptRevision,
+    label: str,
+    checksums: Sequence[release.Checksum],
+) -> None:
     """Let the label of a revision that is as now say so of the one with stand-ins."""
     real, with_stand_ins = checksums
-    if labels.get(label) == real:
+    if kept.labels.get(label) == real:
         labels[label] = with_stand_ins
-
-
-def _outlined(kept: kept_revisions.KeptRevision) -> plan_state.KeptRelease:
-    content = kept.content
-    return plan_state.KeptRelease(
-        path=kept.path,
-        labels=kept.labels,
-        manifest=None if content is None else recorded_manifests.outline(content.manifest),
-        hooks=[] if content is None else [recorded_manifests.outline(each) for each in content.hooks],
-        server_side=content is not None and content.is_server_side,
-    )
 
 
 def _stub(item: client.Object, *, keeps_annotations: bool) -> json_types.JsonObject:
     metadata = item["metadata"]
-    kept = {key: metadata[key] for key in ("name", "namespace", "labels") if key in metadata}
-    if keeps_annotations and "annotations" in metadata:
-        kept["annotations"] = metadata["annotations"]
+    kept = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
+    if keeps_annotations:
+        annotations = metadata.get("annotations") or {}
+        kept["annotations"] = {key: annotations[key] for key in _ANNOTATIONS if key in annotations}
+        if suspension.SUSPENDED in annotations and suspension.read(annotations, time.time()) is not None:
+            kept["annotations"][suspension.SUSPENDED] = _REASON
     return {"metadata": kept}

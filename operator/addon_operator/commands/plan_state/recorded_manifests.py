@@ -2,7 +2,8 @@
 
 A chart may make anything of a value: text around it, its hash, a file in base64. So a manifest is not
 searched for values. The chart is rendered twice, with the values and with their stand-ins. Where a manifest
-of the cluster is like the first, the second tells how it reads with stand-ins.
+of the cluster is like the first, the second tells how it reads with stand-ins. Whatever else is in it may be
+made of values that nobody has any more, and is hidden: keys, too, but not which object it is.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,7 @@ _SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
 _ANNOTATIONS: Final = "annotations"
 _KEPT: Final = ("helm.sh/hook", "helm.sh/resource-policy")
 _SOURCE: Final = "# Source: "
+_DIGITS: Final = 24
 _UNREADABLE: Final = "# A document that is not an object: left out.\n"
 Hash = Callable[[str], str]
 _Pairs = dict[manifest_diff.ManifestKey, tuple[Any, Any]]
@@ -39,12 +41,11 @@ class Recorder:
         rendered: Sequence[str],
         hashes: hidden_values.StandIns,
         unknown: hidden_values.StandIns,
-        redact: Callable[[str], str],
     ) -> None:
         """Take as ``rendered`` what the chart renders to now, with the values and with their stand-ins.
 
-        ``hashes`` are those of :func:`with_hashes`. ``unknown`` hides data of Secrets that the chart does not
-        render to now; its key is thrown away. ``redact`` hides sensitive texts in what is left.
+        ``hashes`` are those of :func:`with_hashes`. ``unknown`` hides what the chart does not render to now;
+        its key is thrown away.
         """
         real, stood_in = (list(manifest_diff.parse(each)) for each in rendered)
         known = {document.key: document.body for document in stood_in}
@@ -60,7 +61,6 @@ class Recorder:
             }
         self._hashes = hashes
         self._unknown = unknown
-        self._redact = redact
 
     def rewritten(self, manifest: str) -> str:
         """Return a manifest of the cluster as it reads with stand-ins and hashes."""
@@ -69,8 +69,9 @@ class Recorder:
     def _document(self, document: manifest_diff.ManifestDocument) -> str:
         if document.body is None:
             return _UNREADABLE
-        real, stood_in = self._pairs.get(document.key, (None, None))
-        return _written(document, self._body(document.body, real, stood_in))
+        if document.key not in self._pairs:
+            return _outlined(document)
+        return _written(document, self._body(document.body, *self._pairs[document.key]))
 
     def _body(self, body: Any, real: Any, stood_in: Any) -> Any:  # noqa: ANN401  # YAML
         if not isinstance(body, dict) or not isinstance(real, dict) or not isinstance(stood_in, dict):
@@ -85,12 +86,26 @@ class Recorder:
                 self._body(*each) if isinstance(each[0], dict) else self._value(*each)
                 for each in zip(items, *others, strict=True)
             ]
-            return {**self._mapping(rest, real, stood_in), "items": inner}
+            return {**self._object(rest, real, stood_in), "items": inner}
         if body.get("kind") != _SECRET:
-            return self._mapping(body, real, stood_in)
+            return self._object(body, real, stood_in)
         rest = {key: value for key, value in body.items() if key not in _PARTS}
-        kept = _without_copy(self._mapping(rest, real, stood_in))
-        return {key: kept[key] if key in kept else self._data(key, body, real, stood_in) for key in body}
+        kept = _without_copy(self._object(rest, real, stood_in))
+        return kept | {part: self._data(part, body, real, stood_in) for part in _PARTS if part in body}
+
+    def _object(self, body: dict[Any, Any], real: Any, stood_in: Any) -> dict[Any, Any]:  # noqa: ANN401  # YAML
+        """Hide what is not known of an object, but for what says which it is, and whether it stays."""
+        shown, told = self._mapping(body, real, stood_in), _identity(body)
+        metadata, known = told.pop("metadata"), _mapping_in(real, "metadata")
+        for key, value in told.items():
+            shown[key] = value
+        if isinstance(shown.get("metadata"), dict):
+            wanted = metadata.pop(_ANNOTATIONS, {})
+            # A name that is rendered so now may have a value in it, and is shown with its stand-in.
+            shown["metadata"] |= {key: value for key, value in metadata.items() if known.get(key) != value}
+            if wanted:
+                shown["metadata"][_ANNOTATIONS] = _mapping_in(shown["metadata"], _ANNOTATIONS) | wanted
+        return shown
 
     def _data(self, part: str, *bodies: Any) -> Any:  # noqa: ANN401  # YAML
         body, real, stood_in = (each.get(part) if isinstance(each, dict) else None for each in bodies)
@@ -98,7 +113,7 @@ class Recorder:
             return self._unknown.digest(str(body))
         real, stood_in = (each if isinstance(each, dict) else {} for each in (real, stood_in))
         return {
-            key: self._hashes.digest(str(stood_in[key]))
+            self._key(key, real, stood_in): self._hashes.digest(str(stood_in[key]))
             if key in stood_in and key in real and real[key] == value
             else self._unknown.digest(str(value))
             for key, value in body.items()
@@ -106,7 +121,16 @@ class Recorder:
 
     def _mapping(self, body: dict[Any, Any], real: Any, stood_in: Any) -> dict[Any, Any]:  # noqa: ANN401
         reals, stood_ins = (each if isinstance(each, dict) else {} for each in (real, stood_in))
-        return {key: self._value(value, reals.get(key), stood_ins.get(key)) for key, value in body.items()}
+        return {
+            self._key(key, reals, stood_ins): self._value(value, reals.get(key), stood_ins.get(key))
+            for key, value in body.items()
+        }
+
+    def _key(self, key: Any, real: Any, stood_in: Any) -> Any:  # noqa: ANN401  # YAML
+        return key if key in real and key in stood_in else self._hidden(key)
+
+    def _hidden(self, value: object) -> str:
+        return f"{hidden_values.PREFIX}{self._unknown.digest(str(value))[:_DIGITS]}"
 
     def _value(self, value: Any, real: Any, stood_in: Any) -> Any:  # noqa: ANN401  # YAML
         if value == real and type(value) is type(real) and type(real) is type(stood_in):
@@ -119,17 +143,7 @@ class Recorder:
                 for each in (real, stood_in)
             ]
             return [self._value(*each) for each in zip(value, *others, strict=True)]
-        if isinstance(value, str):
-            return self._redact(value)
-        shown = self._redact(str(value))
-        return value if shown == str(value) else shown
-
-
-def has_secrets(manifest: str) -> bool:
-    """Say whether there are Secrets in a manifest, or what cannot be read."""
-    return any(
-        document.body is None or _has_secret(document.body) for document in manifest_diff.parse(manifest)
-    )
+        return value if value is None or isinstance(value, bool) else self._hidden(value)
 
 
 def outline(manifest: str) -> str:
@@ -140,15 +154,22 @@ def outline(manifest: str) -> str:
 def _outlined(document: manifest_diff.ManifestDocument) -> str:
     if document.body is None:
         return _UNREADABLE
-    metadata = document.body.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    annotations = metadata.get(_ANNOTATIONS)
-    annotations = annotations if isinstance(annotations, dict) else {}
+    return _written(document, _identity(document.body))
+
+
+def _identity(body: Any) -> dict[Any, Any]:  # noqa: ANN401  # YAML
+    """Return what says which object it is, and what becomes of it."""
+    metadata = _mapping_in(body, "metadata")
+    annotations = _mapping_in(metadata, _ANNOTATIONS)
     kept = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
     if wanted := {key: annotations[key] for key in _KEPT if key in annotations}:
         kept[_ANNOTATIONS] = wanted
-    head = {key: document.body.get(key) for key in ("apiVersion", "kind")}
-    return _written(document, {**head, "metadata": kept})
+    return {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata": kept}
+
+
+def _mapping_in(body: Any, key: str) -> dict[Any, Any]:  # noqa: ANN401  # YAML
+    found = body.get(key) if isinstance(body, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _has_secret(body: Any) -> bool:  # noqa: ANN401  # YAML

@@ -8,7 +8,8 @@ from addon_operator.documents import json_pointers, yaml_writing
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import config_map_reader, sources, store
 
-_ENDINGS = (names.ENABLED_SUFFIX, "Maintenance")
+_ENDINGS = (names.ENABLED_SUFFIX, names.MAINTENANCE_SUFFIX)
+_WORDS = (*sources.SWITCHES, sources.NO_RESOURCE_RECONCILIATION, "")
 
 
 class ValuesRecorder:
@@ -30,8 +31,10 @@ class ValuesRecorder:
         return {key: text for key, text in written.items() if text is not None}
 
     def _text(self, key: str, text: str, *, is_secret: bool) -> str | None:
-        if text.strip() in sources.SWITCHES or key.endswith(_ENDINGS):
-            return text
+        if text.strip() in _WORDS:
+            return text.strip()
+        if key.endswith(_ENDINGS):
+            return None
         try:
             section = config_map_reader.parse_section(key, text)
         except errors.AddonOperatorError:

@@ -20,6 +20,8 @@ class KeptRevision:
     revision: release.Revision
     content: record_format.Content | None = dataclasses.field(repr=False)
     """``None`` if it cannot be decoded."""
+    is_foreign: bool
+    """Whether others made or changed it."""
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -38,7 +40,8 @@ async def of_release(records: release_records.ReleaseRecords, name: str) -> list
         with contextlib.suppress(helm_errors.ReleaseRecordError):
             content = await records.content(record)
         release_name = record.revision.labels.get("name", name)
-        kept.append(KeptRevision(records.path_of(record), release_name, record.revision, content))
+        is_foreign = records.proofs.is_foreign(record.revision)
+        kept.append(KeptRevision(records.path_of(record), release_name, record.revision, content, is_foreign))
     return kept
 
 

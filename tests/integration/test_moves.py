@@ -29,7 +29,10 @@ def test_an_object_of_two_modules_is_the_later_ones_and_then_again_the_others(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:
     site.use_helm(helm)
-    web = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    late = site.module("005-late", {})
+    (late / "templates" / "configmap.yaml").unlink()
+    add(late, "left", of="late")
+    web = site.module("010-web", {"a": "'{{ .Values.web.a }}'"}, values="web: {a: b}\nwebEnabled: true")
     db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
     for name in ("dropped", "left"):
         add(web, name, of="web", both="web")
@@ -38,13 +41,21 @@ def test_an_object_of_two_modules_is_the_later_ones_and_then_again_the_others(
     operator = site.start(DRIFT_MODE="ignore").wait_ready()
     assert (site.data("dropped"), site.data("left")) == (of_db, of_db)
     before = [uid(site, name) for name in ("dropped", "left")]
+    # A revision of the other one leaves them out, and so does a first install of what has nothing else.
+    site.config(web="{a: c}", lateEnabled="true")
+    operator.wait_until(lambda: site.deployed() == {"web": 2, "db": 1, "late": 1}, "they have run")
+    assert (site.data("dropped"), site.data("left")) == (of_db, of_db)
+    assert (owner(site, "dropped"), owner(site, "left")) == ("db", "db")
+    site.config(web="{a: d}", lateEnabled="false")
+    operator.wait_until(lambda: site.deployed() == {"web": 3, "db": 1}, "they have run")
+    assert [uid(site, name) for name in ("dropped", "left")] == before
     (db / "templates" / "dropped.yaml").unlink()
     site.config(db="{a: c}")
     operator.wait_until(lambda: site.data("dropped") == of_web, "it is as the other chart has it")
     assert (owner(site, "dropped"), site.data("left")) == ("web", of_db)
     site.config(dbEnabled="false")
     operator.wait_until(lambda: site.data("left") == of_web, "it is as the other chart has it")
-    operator.wait_until(lambda: site.revisions() == {"web": 1}, "the later one is gone")
+    operator.wait_until(lambda: site.revisions() == {"web": 3}, "the later one is gone")
     assert [uid(site, name) for name in ("dropped", "left")] == before
     operator.stop()
 

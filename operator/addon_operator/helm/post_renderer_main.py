@@ -33,6 +33,9 @@ def main(file: str, namespace: str) -> int:
             return self.represent_scalar(yaml_loader.STRING, text, style=style)
 
     Dumper.add_representer(str, Dumper.represent_text)
+    if not made:
+        # No output is an error for Helm.
+        sys.stdout.write("---\n# All that is in this chart belongs to another release.\n")
     yaml.dump_all(made, sys.stdout, Dumper=Dumper, sort_keys=False, allow_unicode=True, explicit_start=True)
     return 0
 

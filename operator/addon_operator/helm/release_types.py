@@ -39,6 +39,16 @@ class Others:
         """
         return False
 
+    async def later(
+        self, resources: Sequence[manifests.ManifestResource]
+    ) -> Collection[manifests.ManifestResource]:
+        """Return which of the objects belong to a module that runs after this one.
+
+        Raises what the client raises.
+        """
+        del resources
+        return ()
+
     async def bodies(
         self, resources: Collection[manifests.ManifestResource]
     ) -> Mapping[manifests.ManifestResource, manifests.Object]:

@@ -120,6 +120,15 @@ class FollowedReleases:
             self._tell(events.Noted(kept, module))
         return (*others, *gone)
 
+    async def later(
+        self, module: names.ModuleName, resources: Sequence[manifests.ManifestResource]
+    ) -> frozenset[manifests.ManifestResource]:
+        """Return which of the objects belong to a module that runs after this one."""
+        await self.follow_new()
+        turn = self._manager.places.turn
+        owners = self._resources.owners(module, resources)
+        return frozenset(each for each, owner in owners.items() if turn(owner) > turn(module))
+
     async def bodies(
         self, module: names.ModuleName, wanted: Collection[manifests.ManifestResource]
     ) -> dict[manifests.ManifestResource, manifests.Object]:
@@ -222,6 +231,11 @@ class _Others(release_types.Others):
 
     async def may_gain(self) -> bool:
         return await self._may_gain()
+
+    async def later(
+        self, resources: Sequence[manifests.ManifestResource]
+    ) -> frozenset[manifests.ManifestResource]:
+        return await self._followed.later(self._module, resources)
 
     async def bodies(
         self, resources: Collection[manifests.ManifestResource]

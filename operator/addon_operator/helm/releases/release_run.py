@@ -19,9 +19,10 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
+from addon_operator.documents import json_documents
 from addon_operator.helm import helm_errors, messages, release_types, verbs
 from addon_operator.helm.releases import (
     failed_tries,
@@ -60,6 +61,8 @@ class ReleaseRun:
         self._record: release_records.Record | None = None
         self._recovered: list[str] = []
         self._adopted: tuple[str, ...] = ()
+        self._left_out: dict[manifests.ManifestResource, manifests.Object] = {}
+        """What the chart has, and belongs to a module that runs later."""
         self._keeper = planner.keeper_of(request.module, request.others, request.directory)
         self._had = ""
         self._tried: list[str] = []
@@ -118,6 +121,7 @@ class ReleaseRun:
             self._request = dataclasses.replace(self._request, create_namespace=False)
         if decision.is_again:
             await self._look_after_tries(plan)
+            await self._leave_out(plan.manifest)
         labels = {release.MANAGED_LABEL: "true"}
         try:
             await self._call(plan, labels, validate=True)
@@ -137,6 +141,7 @@ class ReleaseRun:
     ) -> release_types.ReleaseOutcome:
         await self._look_after_tries(plan)
         await self._set_aside(plan.manifest)
+        await self._leave_out(plan.manifest)
         await self._keep(plan.manifest)
         await self._forget_failed(plan.rendered)
         before = self._last_record().revision
@@ -241,6 +246,12 @@ class ReleaseRun:
             if going := tuple(dict.fromkeys((*dropped, *unserved))):
                 losing = keeper.Source(before.revision, content, going)
                 await self._planner.keep(self._request, before, losing)
+            if self._left_out:
+                # Helm would take it for what the chart has no more.
+                left_out = self._left_out
+                await self._records.rewrite(
+                    before, lambda text: manifests.without(text, left_out.__contains__)
+                )
             self._record = await self._records.get(self._request.module)
 
     async def _call(
@@ -251,10 +262,12 @@ class ReleaseRun:
         await self._check_leaving(plan)
         unknown: list[str] = []
         call = dataclasses.replace(self._request.call, is_install=is_install, on_unknown_field=unknown.append)
-        given = (self._helm, call, plan.files, self._planner.options, marked)
-        upgrade: Callable[..., Awaitable[bytes]] = functools.partial(verbs.upgrade, *given, validate=validate)
+        options = self._planner.options
+        upgrade: Callable[..., Awaitable[bytes]] = functools.partial(
+            verbs.upgrade, self._helm, call, options=options, labels=marked, validate=validate
+        )
         if is_install and self._record is not None:
-            upgrade = functools.partial(verbs.install_again, *given)
+            upgrade = functools.partial(verbs.install_again, self._helm, call, options=options, labels=marked)
         number = 1 if self._record is None else self._record.revision.number + 1
         with self._stopwatch.measured(release_types.Operation.UPGRADE):
             await self._planner.calls.begin(
@@ -274,6 +287,13 @@ class ReleaseRun:
         applied = await self._applied()
         await self._planner.clear_left(self._request.module, [self._had, *self._tried], applied)
         await self._keeper.take_back(applied, self._had)
+        if self._left_out:
+            # The record says what the chart has: when the other module drops it, it is applied from there.
+            more = "".join(
+                f"---\n{json_documents.encode(each).decode()}\n" for each in self._left_out.values()
+            )
+            record = self._last_record()
+            self._record = await self._records.rewrite(record, lambda text: f"{text}\n{more}")
         self._planner.settled(self._request.module)
         if unknown:
             await self._warn_of_fields(unknown, applied)
@@ -293,12 +313,30 @@ class ReleaseRun:
     ) -> bytes:
         """Install or upgrade, and take over what exists already if that is allowed."""
         try:
-            return await upgrade()
+            return await upgrade(await self._files(plan))
         except helm_errors.HelmError as error:
             if not messages.is_foreign(error.message):
                 raise
-            self._adopted += await self._adoption(plan, error)
-            return await upgrade(take_ownership=True)
+            is_upgrade = isinstance(plan.decision, release.Upgrade)
+            manifest = plan.manifest or await self._renderer.render(
+                self._request, plan.inputs, plan.files, is_upgrade=is_upgrade
+            )
+            await self._leave_out(manifest)
+            self._adopted += await self._adoption(manifest, error)
+            return await upgrade(await self._files(plan), take_ownership=True)
+
+    async def _leave_out(self, manifest: str) -> None:
+        """Find what the manifest has and Helm must not make, as it belongs to a module that runs later."""
+        resources = await asyncio.to_thread(manifests.resources, manifest)
+        later = frozenset(await self._request.others.later(resources))
+        found = await asyncio.to_thread(_objects, manifest, later) if later else {}
+        self._left_out = found
+
+    async def _files(self, plan: release_planning.ReleasePlan) -> verbs.Files:
+        if not self._left_out:
+            return plan.files
+        namespace = self._helm.places.of(self._request.module).namespace
+        return await self._renderer.leaving_out(plan.files, self._left_out, namespace)
 
     async def _sign_failed(
         self, plan: release_planning.ReleasePlan, number: int, record: release_records.Record | None
@@ -315,6 +353,10 @@ class ReleaseRun:
             again = rendered
             if plan.inputs.is_by_chance:
                 again = await self._renderer.again(self._request, plan.inputs, plan.files)
+            if self._left_out:
+                rendered, again = (
+                    manifests.without(each, self._left_out.__contains__) for each in (rendered, again)
+                )
             await self._records.sign(
                 record,
                 lambda held: self._planner.same(held.with_hooks, rendered, again, namespace),
@@ -336,17 +378,16 @@ class ReleaseRun:
         for text in await asyncio.to_thread(unknown_fields.told, manifest, warnings, chart):
             self._helm.warn(self._request.module, self._request.redact(text))
 
-    async def _adoption(
-        self, plan: release_planning.ReleasePlan, refused: helm_errors.HelmError
-    ) -> tuple[str, ...]:
+    async def _adoption(self, manifest: str, refused: helm_errors.HelmError) -> tuple[str, ...]:
         """Return the objects that become the release's now; raises what Helm said if they must not."""
         policy = self._planner.options.take_ownership
-        is_upgrade = isinstance(plan.decision, release.Upgrade)
-        manifest = await self._renderer.render(self._request, plan.inputs, plan.files, is_upgrade=is_upgrade)
         before = await self._records.deployed(self._request.module)
-        foreign = await self._planner.live.foreign(
+        found = await self._planner.live.foreign(
             self._request.module, manifest, before.manifest if before else ""
         )
+        foreign = [each for each in found if each.resource not in self._left_out]
+        if not foreign and self._left_out:
+            return ()
         is_labelled = policy is release_types.TakeOwnership.LABELLED
         ours = await self._request.others.bodies([each.resource for each in foreign])
         unlabelled = [
@@ -465,3 +506,9 @@ class ReleaseRun:
             adopted=self._adopted,
             seconds=dict(self._stopwatch.seconds),
         )
+
+
+def _objects(
+    manifest: str, wanted: Collection[manifests.ManifestResource]
+) -> dict[manifests.ManifestResource, manifests.Object]:
+    return dict(manifests.find_objects(manifest, wanted.__contains__))

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import pathlib
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
 
 from addon_operator.documents import manifest_diff, varying_parts
@@ -15,7 +15,7 @@ from addon_operator.helm.charts import chart, chart_files
 from addon_operator.helm.releases import record_format, render_inputs
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.modules import release
+from addon_operator.modules import manifests, release
 from addon_operator.modules.patching import manifest_changes, null_fields, repeated_variables
 
 _STRICT_SINCE: Final = 4
@@ -167,6 +167,24 @@ class ChartRenderer:
             self._helm.warn(request.module, text)
         changes = dataclasses.replace(inputs.changes, once=refused.is_twice, nulls=refused.nulls)
         write = functools.partial(render_inputs.write_changes, changes, files.values.parent, "once.json")
+        return dataclasses.replace(files, changes=await asyncio.to_thread(write))
+
+    async def leaving_out(
+        self, files: verbs.Files, resources: Collection[manifests.ManifestResource], namespace: str
+    ) -> verbs.Files:
+        """Return files from which Helm makes no such resources; ``namespace`` is that of the release."""
+
+        def write() -> pathlib.Path | None:
+            own = files.changes
+            changes = (
+                manifest_changes.NOTHING if own is None else manifest_changes.read(own.read_text("utf-8"))
+            )
+            without = frozenset(each.identity(namespace) for each in resources)
+            name = f"{'none' if own is None else own.stem}-without.json"
+            made = dataclasses.replace(changes, without=without)
+            (files.values.parent / name).unlink(missing_ok=True)
+            return render_inputs.write_changes(made, files.values.parent, name)
+
         return dataclasses.replace(files, changes=await asyncio.to_thread(write))
 
     async def again(

@@ -68,9 +68,12 @@ class ManifestChanges:
     """Whether a variable that stands twice in ``env`` is to stand there once."""
     nulls: null_fields.Nulls = dataclasses.field(default_factory=dict)
     """Keys of custom resources that are left out where they have no value."""
+    without: frozenset[manifests.Identity] = frozenset()
+    """Resources that are left out: they belong to another release."""
 
     def __bool__(self) -> bool:
-        return bool(self.labels or self.annotations or self.patches or self.once or self.nulls)
+        is_plain = not (self.labels or self.annotations or self.patches)
+        return not is_plain or bool(self.once or self.nulls or self.without)
 
     def over(self, common: "ManifestChanges") -> "ManifestChanges":
         """Return these changes over those that all modules make."""
@@ -84,7 +87,8 @@ class ManifestChanges:
         """Return the changes as text, the same for the same changes."""
         written = dataclasses.asdict(self)
         written["nulls"] = [[*kind, *map(list, sorted(paths))] for kind, paths in sorted(self.nulls.items())]
-        for key in ("once", "nulls"):
+        written["without"] = sorted(self.without)
+        for key in ("once", "nulls", "without"):
             if not written[key]:
                 # Releases from before it keep their checksums.
                 del written[key]
@@ -99,7 +103,14 @@ def read(text: str) -> ManifestChanges:
     found = json.loads(text)
     patches = tuple(Patch(Target(**each["target"]), each["patch"]) for each in found["patches"])
     nulls = {(api, kind): frozenset(map(tuple, paths)) for api, kind, *paths in found.get("nulls", ())}
-    return ManifestChanges(found["labels"], found["annotations"], patches, found.get("once", False), nulls)
+    without: frozenset[Any] = frozenset(map(tuple, found.get("without", ())))
+    once = found.get("once", False)
+    return ManifestChanges(found["labels"], found["annotations"], patches, once, nulls, without)
+
+
+def _is_left_out(document: Any, changes: ManifestChanges, namespace: str) -> bool:  # noqa: ANN401 - YAML
+    resource = manifests.resource_of(document) if changes.without and isinstance(document, dict) else None
+    return resource is not None and resource.identity(namespace) in changes.without
 
 
 def problems(patch: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -148,7 +159,7 @@ def changed(documents: Sequence[Any], changes: ManifestChanges, namespace: str) 
         for index in targets:
             where = f"patches[{number}], {_title(made[index])}"
             made[index] = _patched(made[index], patch, where, room)
-    made = [each for each in made if each is not None]
+    made = [each for each in made if each is not None and not _is_left_out(each, changes, namespace)]
     if changes.once:
         for each in made:
             repeated_variables.remove(each)

@@ -283,9 +283,9 @@ def test_an_object_of_two_modules_is_reported_and_stays_when_one_of_them_goes(
     for module in (web, db):
         add(module, "shared.yaml", config_map("shared"))
     operator = site.start().wait_ready()
-    operator.wait_logged("modules db and web both have ConfigMap", "shared")
+    operator.wait_logged("modules web and db both have ConfigMap", "which belongs to db")
     planned = site.command("plan")
-    assert "modules db and web both have ConfigMap" in planned.stderr
+    assert "modules web and db both have ConfigMap" in planned.stderr
     listed = site.command("module", "list", "-o", "wide").stdout
     assert f"ConfigMap {site.namespace}/shared (also of db)" in listed
     described = site.command("module", "describe", "db").stdout

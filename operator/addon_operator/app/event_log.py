@@ -263,8 +263,8 @@ class EventLog:
                 )
             case events.ResourcesShared(modules=modules):
                 self._log.warning(
-                    f"modules {' and '.join(modules)} both have {shown(event.resources)}, and each "
-                    "overwrites the other's; remove it from one of the charts",
+                    f"modules {' and '.join(modules)} both have {shown(event.resources)}, which belongs to "
+                    f"{modules[-1]}, and {modules[0]} leaves it out; remove it from one of the charts",
                     modules=", ".join(modules),
                 )
             case events.MaintenanceChanged():

@@ -49,7 +49,8 @@ class ModuleObjects:
             case events.HeldBack() | events.ObjectsKept():
                 self._of_removals(event)
             case events.ResourcesShared(modules=modules):
-                text = f"Modules {' and '.join(modules)} both have {event_log.shown(event.resources)}."
+                text = f"Modules {' and '.join(modules)} both have {event_log.shown(event.resources)}"
+                text += f", which belongs to {modules[-1]}."
                 for module in modules:
                     self._writer.tell(module, "SharedObject", text)
             case events.ModuleEvent():

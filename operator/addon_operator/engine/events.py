@@ -327,6 +327,7 @@ class ResourcesShared(Event, frozen=True):
     """Two modules have the same resources; reported when that changes."""
 
     modules: Sequence[names.ModuleName]
+    """The one that runs first, and the other one, to which they belong."""
     resources: Sequence[str]
 
 

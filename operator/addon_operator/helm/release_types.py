@@ -248,6 +248,8 @@ class ReleasePreview:
     """Of the manifest, hooks included."""
     adopted: tuple[str, ...] = ()
     """Objects that exist and would become the release's, for a person."""
+    by_chance: frozenset[manifest_diff.ManifestKey] = frozenset()
+    """Objects that the chart fills with something else at each render."""
     may_wait: bool = False
     """Whether it is a revision that :attr:`ReleaseRequest.waits` holds back."""
     before: str = dataclasses.field(default="", repr=False)

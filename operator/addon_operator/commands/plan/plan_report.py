@@ -13,7 +13,7 @@ from addon_operator.commands.plan import given_values
 from addon_operator.documents import manifest_diff
 from addon_operator.helm.releases import keeper
 from addon_operator.kernel import names
-from addon_operator.modules import keeping, manifests, model, plan
+from addon_operator.modules import manifests, model, plan
 
 
 class PlanStep(enum.StrEnum):
@@ -36,7 +36,7 @@ class PlanStep(enum.StrEnum):
 _ADDED: Final = manifest_diff.ChangeKind.ADDED
 _REMOVED: Final = manifest_diff.ChangeKind.REMOVED
 _POLICY: Final = "helm.sh/resource-policy"
-_KEPT_LINE: Final = f"{_POLICY}: keep"
+_AT_RANDOM: Final = " (with new random content)"
 NAMED: Final = 3
 """So many objects are named, and the others counted."""
 CHANGING = frozenset({PlanStep.INSTALL, PlanStep.UPGRADE, PlanStep.WAIT, PlanStep.RESTORE, PlanStep.DELETE})
@@ -54,6 +54,8 @@ class ReleaseReport:
     recoveries: tuple[str, ...] = ()
     """What would have to be repaired first."""
     changes: tuple[manifest_diff.ManifestChange, ...] = ()
+    by_chance: frozenset[manifest_diff.ManifestKey] = frozenset()
+    """Objects that the chart fills with something else at each render."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -169,31 +171,26 @@ def taken_over(
             )
 
 
-def lost_on_the_way(modules: Iterable[ModuleReport], namespace_of: Callable[[str], str]) -> Iterator[str]:
-    """Yield a sentence for each two modules between which objects move that do not stay.
-
-    A module that runs before the other one, or at the same time, deletes them before that takes them over.
-    What holds data stays.
-    """
+def moves(modules: Iterable[ModuleReport], namespace_of: Callable[[str], str]) -> Iterator[str]:
+    """Yield a sentence for each two modules between which objects move: they keep their uids."""
     reports = list(modules)
     gone = {
         _placed(change.key, namespace_of(report.name)): report
         for report in reports
         for change in report.release.changes
         if change.kind is _REMOVED
-        and not any(_KEPT_LINE in line for line in change.diff)
-        and not keeping.holds_data(_resource(change.key))
     }
-    lost: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
+    moving: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
     for report in reports:
         for change in report.release.changes:
             source = gone.get(_placed(change.key, namespace_of(report.name)))
-            if change.kind is _ADDED and source is not None and _goes_first(source, report):
-                lost[source.name, report.name].append(str(change.key))
-    for (loser, target), keys in lost.items():
+            if change.kind is _ADDED and source is not None and source is not report:
+                is_random = change.key in report.release.by_chance
+                moving[source.name, report.name].append(f"{change.key}{_AT_RANDOM if is_random else ''}")
+    for (source_name, target), keys in moving.items():
         yield (
-            f"module {loser} deletes {names.listed(keys, NAMED)} before module {target} makes that anew, "
-            "without its data: see 'Move objects from one module to another' in the upgrade guide"
+            f"{names.listed(keys, NAMED)}: moves from module {source_name} to module {target} and is not "
+            "deleted; the chart of the latter says what is in it then"
         )
 
 
@@ -211,11 +208,6 @@ def removed(what: str, staying: keeper.Staying) -> Iterator[str]:
 
 def _resource(key: manifest_diff.ManifestKey) -> manifests.ManifestResource:
     return manifests.ManifestResource(key.api_version, key.kind, key.namespace or None, key.name)
-
-
-def _goes_first(source: ModuleReport, target: ModuleReport) -> bool:
-    is_before = source.order <= target.order and target.name not in source.waits_for
-    return is_before or source.release.step is PlanStep.DELETE
 
 
 def _is_kept(document: manifest_diff.ManifestDocument) -> bool:

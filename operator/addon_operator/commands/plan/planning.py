@@ -149,7 +149,7 @@ class _Planner:
         self._merge_check = merge_check.MergeCheck(parts.kube, self._seen.kinds, parts.helm_major)
 
     async def make(self, chosen: Collection[names.ModuleName]) -> plan_report.PlanReport:
-        self._manager.places.assign(self._modules.values())
+        self._manager.places.assign(requirements.in_run_order(self._modules.values()))
         revisions = await self._manager.observe_all()
         self._releases = {name for name, revision in revisions.items() if revision.exists}
         if self._has_hooks(self._modules.values()):
@@ -165,7 +165,7 @@ class _Planner:
         purges = tuple(self._windows.purge(each, successor(each.release)) for each in all_purges)
         for purge in purges:
             self._notes += await self._taken_over(purge, modules)
-        self._notes += plan_report.lost_on_the_way(modules, self._namespace_of)
+        self._notes += plan_report.moves(modules, self._namespace_of)
         self._notes += requirements.removed_with(self._modules.values(), decided.deletes, plan_report.NAMED)
         for each in modules:
             if each.release.step is plan_report.PlanStep.DELETE:
@@ -294,7 +294,7 @@ class _Planner:
         if refused := await self._refused(module, preview, request.redact):
             step, reason = plan_report.PlanStep.UNKNOWN, f"Helm would fail: {refused}"
         report = plan_report.ReleaseReport(
-            step, reason, preview.revision, preview.recoveries, preview.changes
+            step, reason, preview.revision, preview.recoveries, preview.changes, preview.by_chance
         )
         if preview.may_wait and step is plan_report.PlanStep.UPGRADE:
             return self._windows.upgrade(module, report)
@@ -396,7 +396,11 @@ class _Planner:
     def _shared(self) -> Iterator[str]:
         for resource, owners in self._owners.items():
             if len(owners) > 1:
-                yield f"modules {' and '.join(sorted(owners))} both have {resource}; remove it from one chart"
+                in_order = sorted(owners, key=self._manager.places.turn)
+                yield (
+                    f"modules {' and '.join(in_order)} both have {resource}, which belongs to "
+                    f"{in_order[-1]}; remove it from the other chart"
+                )
 
     def _shared_definitions(
         self, enabled: Collection[names.ModuleName], chosen: Collection[names.ModuleName]

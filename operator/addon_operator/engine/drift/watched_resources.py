@@ -359,7 +359,7 @@ class WatchedResources(kind_watch.KindWatchListener):
 
     @property
     def shared(self) -> dict[tuple[names.ModuleName, ...], tuple[str, ...]]:
-        """Resources, as a person calls them, by the two modules that both have them."""
+        """Resources, as a person calls them, by the two modules that both have them, in run order."""
         return dict(self._shared)
 
     def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
@@ -375,7 +375,7 @@ class WatchedResources(kind_watch.KindWatchListener):
         shared: dict[tuple[names.ModuleName, ...], list[str]] = {}
         for each in watched:
             for other in self._open[self.scope_of(each)].wanting(each.key) - {module}:
-                shared.setdefault(tuple(sorted((module, other))), []).append(str(each))
+                shared.setdefault(tuple(sorted((module, other), key=self._places.turn)), []).append(str(each))
         for pair in [pair for pair in self._shared if module in pair and pair not in shared]:
             del self._shared[pair]
         for pair, names_of in shared.items():

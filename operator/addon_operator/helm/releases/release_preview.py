@@ -65,10 +65,24 @@ async def _shown(
             *filter(None, [planner.foreign(request, plan.record)]),
             *(each.name for each in foreign if not each.is_kept),
         ),
+        by_chance=await _by_chance(planner, request, plan, manifest),
         may_wait=await planner.may_wait(plan),
         before=before,
         manifest=manifest,
     )
+
+
+async def _by_chance(
+    planner: release_planning.ReleasePlanner,
+    request: release_types.ReleaseRequest,
+    plan: release_planning.ReleasePlan,
+    manifest: str,
+) -> frozenset[manifest_diff.ManifestKey]:
+    if not plan.inputs.is_by_chance:
+        return frozenset()
+    is_upgrade = isinstance(plan.decision, release.Upgrade)
+    again = await planner.renderer.render(request, plan.inputs, plan.files, is_upgrade=is_upgrade)
+    return frozenset(each.key for each in await asyncio.to_thread(_difference, request, manifest, again))
 
 
 async def changes(

@@ -128,32 +128,39 @@ def test_an_object_is_the_same_whether_it_names_the_namespace_of_the_releases_or
     assert taken_over(elsewhere, document("PersistentVolumeClaim", "data")) == []
 
 
-def moved(
-    source: int, target: int, rest: str = "", waits_for: str = "", kind: str = "ConfigMap"
-) -> list[str]:
-    text = manifest_diff.parse(document(kind, "data", rest))
-    other = manifest_diff.parse(document(kind, "data", "  namespace: addons\n"))
-    reports = []
-    for name, order, changes in (
-        ("old", source, manifest_diff.diff(text, ())),
-        ("web", target, manifest_diff.diff((), other)),
-    ):
-        release = plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, "x", changes=changes)
-        awaited = tuple(map(ModuleName, waits_for.split())) if name == "old" else ()
-        reports.append(
-            plan_report.ModuleReport(ModuleName(name), order, True, "", release, waits_for=awaited)
+@pytest.mark.parametrize(
+    ("order", "kind", "by_chance", "said"),
+    [
+        (10, "ConfigMap", False, "ConfigMap addons/data: moves from module old to module web"),
+        (30, "ConfigMap", False, "ConfigMap addons/data: moves from module old to module web"),
+        (30, "Secret", True, "Secret addons/data (with new random content): moves from module old"),
+    ],
+    ids=["later", "earlier", "at random"],
+)
+def test_objects_that_move_to_another_module_are_named(
+    order: int, kind: str, by_chance: bool, said: str
+) -> None:
+    text = manifest_diff.parse(document(kind, "data"))
+    added = manifest_diff.diff((), manifest_diff.parse(document(kind, "data", "  namespace: addons\n")))
+    at_random = frozenset(each.key for each in added if by_chance)
+    reports = [
+        plan_report.ModuleReport(
+            ModuleName(name),
+            number,
+            True,
+            "",
+            plan_report.ReleaseReport(
+                plan_report.PlanStep.UPGRADE, "x", changes=changes, by_chance=at_random
+            ),
         )
-    return list(plan_report.lost_on_the_way(reports, lambda _: "addons"))
-
-
-def test_objects_that_move_are_named_if_the_module_that_loses_them_may_run_first() -> None:
-    (text,) = moved(10, 20)
-    assert text.startswith("module old deletes ConfigMap addons/data before module web makes that anew")
-    assert moved(10, 10) == [text]
-    assert moved(20, 10) == [], "web takes it over before"
-    assert moved(10, 10, waits_for="web") == []
-    assert moved(10, 20, "  annotations:\n    helm.sh/resource-policy: keep\n") == []
-    assert moved(10, 20, kind="PersistentVolumeClaim") == [], "it holds data, and stays"
+        for name, number, changes in (
+            ("old", 20, manifest_diff.diff(text, ())),
+            ("web", order, added),
+        )
+    ]
+    (found,) = plan_report.moves(reports, lambda _: "addons")
+    assert found.startswith(said)
+    assert list(plan_report.moves(reports[:1], lambda _: "addons")) == []
 
 
 def test_what_a_removal_deletes_is_counted_and_what_stays_is_named() -> None:

@@ -173,3 +173,15 @@ def test_what_is_no_selector_is_known_before() -> None:
     assert [place for place, _ in found] == [("target", "labelSelector")]
     assert list(manifest_changes.problems({"target": {}, "patch": [{"op": "x"}]}))
     assert list(manifest_changes.problems({"target": {}, "patch": {"a": 1}})) == []
+
+
+def test_what_belongs_to_another_release_is_left_out_in_whatever_namespace_it_is_written() -> None:
+    documents = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **extra}}
+        for name, extra in (("own", {}), ("other", {}), ("far", {"namespace": "far"}))
+    ]
+    without = frozenset({("", "ConfigMap", "addons", "other"), ("", "ConfigMap", "addons", "far")})
+    changes = manifest_changes.read(ManifestChanges(without=without).written())
+    assert changes
+    made = manifest_changes.changed(documents, changes, "addons")
+    assert [each["metadata"]["name"] for each in made] == ["own", "far"]

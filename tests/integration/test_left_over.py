@@ -14,13 +14,6 @@ from tests.integration.helm_site import Site
 
 pytestmark = pytest.mark.integration
 
-WRONG: Final = {
-    "apiVersion": "v1",
-    "kind": "Service",
-    "metadata": {"name": "wrong"},
-    "spec": {"ports": [{"port": 99999}]},
-}
-
 
 def service(*ports: Mapping[str, Any], name: str = "dns", **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     spec = {"selector": {"app": "dns"}, "ports": list(ports), **more}
@@ -127,8 +120,9 @@ async def test_what_leaves_the_manifests_leaves_the_objects_and_what_others_wrot
         assert (dns["sessionAffinity"], dns["clusterIP"]) == ("None", address)
         check(site, things)
 
-        # What a failed revision added.
-        write(site, *before, WRONG)
+        # What a failed revision added and changed.
+        changed = thing(group, {"size": 7, "more": {"a": 7, "b": 7}})
+        write(site, *before[:-1], changed, {**changed, "metadata": {"name": "wrong_"}})
         with pytest.raises(helm_errors.HelmError):
             await manager.ensure(site.asked(3))
         write(site, *after)

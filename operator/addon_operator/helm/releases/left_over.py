@@ -34,21 +34,24 @@ class _Losing:
     resource: manifests.ManifestResource
     before: Sequence[manifests.Object]
     after: manifests.Object
+    tried: Sequence[manifests.Object] = ()
+    """What it had in tries that failed."""
 
 
 async def clear(
     live: live_objects.LiveObjects,
     module: names.ModuleName,
     place: places.ReleaseLocation,
-    before: Sequence[str],
+    before: str,
+    tried: Sequence[str],
     after: str,
 ) -> Left:
     """Bring the objects of a release to what its manifest says; gives what the API server does not let go.
 
-    ``before``: the manifest that was deployed, and those of tries that failed since. Raises what the client
-    raises when there is no answer.
+    ``before``: the manifest that was deployed; ``tried``: those of tries that failed since. Raises what the
+    client raises when there is no answer.
     """
-    losing = await asyncio.to_thread(_losing, before, after, place.namespace)
+    losing = await asyncio.to_thread(_losing, [before], tried, after, place.namespace)
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def of_object(each: _Losing) -> Sequence[field_drift.Difference]:
@@ -98,26 +101,38 @@ async def _refusal(
     return None
 
 
-def _losing(before: Sequence[str], after: str, namespace: str) -> list[_Losing]:
-    """Return the objects that lost something, with what they had and have."""
-    texts, there = [set(manifests.documents(each)) for each in before if each], manifests.documents(after)
+def _losing(before: Sequence[str], tried: Sequence[str], after: str, namespace: str) -> list[_Losing]:
+    """Return the objects that lost something, or are otherwise than in a try, with what they had and have."""
+    texts = [set(manifests.documents(each)) for each in (*before, *tried) if each]
+    there = manifests.documents(after)
+    had, had_in_tries = (_otherwise(each, there, namespace) for each in (before, tried))
+    both = had.keys() | had_in_tries.keys()
+    now = [each for each in there if not all(each in one for one in texts)] if both else ()
+    found = []
+    for text in now:
+        for resource, body in manifests.find_objects(text, lambda each: each.identity(namespace) in both):
+            key = resource.identity(namespace)
+            in_tries = [each for each in had_in_tries.get(key, ()) if each != body]
+            more = [each for each in had.get(key, ()) if left_fields.loses(each, body)]
+            if more or in_tries:
+                found.append(_Losing(resource, [*more, *in_tries], body, in_tries))
+    return found
+
+
+def _otherwise(
+    before: Sequence[str], there: Sequence[str], namespace: str
+) -> dict[manifests.Identity, list[manifests.Object]]:
+    """Return the objects of manifests that are not in these documents just so."""
     had: dict[manifests.Identity, list[manifests.Object]] = {}
-    for text in set[str]().union(*texts).difference(there):
+    for text in set[str]().union(*map(manifests.documents, before)).difference(there):
         for resource, body in manifests.find_objects(text, lambda _: True):
             had.setdefault(resource.identity(namespace), []).append(body)
-    now = [each for each in there if not all(each in one for one in texts)]
-    found = []
-    for text in now if had else ():
-        for resource, body in manifests.find_objects(text, lambda each: each.identity(namespace) in had):
-            more = [each for each in had[resource.identity(namespace)] if left_fields.loses(each, body)]
-            if more:
-                found.append(_Losing(resource, more, body))
-    return found
+    return had
 
 
 def without_twins(before: str, after: str, namespace: str) -> str:
     """Return the manifest before without what Helm 3 would take away too much of; see :mod:`.left_fields`."""
-    losing = {each.resource: each.after for each in _losing([before], after, namespace)}
+    losing = {each.resource: each.after for each in _losing([before], (), after, namespace)}
     texts, is_changed = manifests.documents(before), False
     for number, text in enumerate(texts):
         if losing.keys().isdisjoint(manifests.resources(text)):
@@ -139,6 +154,7 @@ def _differences(losing: _Losing, live: manifests.Object) -> list[field_drift.Di
         found |= {each.live_path: each for each in left_fields.left(before, losing.after, live)}
     gone = list(_outermost(found))
     back = [each for before in losing.before for each in left_fields.lost(before, losing.after, live)]
+    back += [each for tried in losing.tried for each in left_fields.stale(tried, losing.after, live)]
     return [*gone, *{each.path: each for each in back}.values()]
 
 

@@ -146,13 +146,15 @@ class ReleasePlanner:
         unserved = tuple(each for each in resources if (each.api_version, each.kind) not in served)
         return record, content, unserved
 
-    async def clear_left(self, module: names.ModuleName, before: Sequence[str], after: str) -> None:
+    async def clear_left(
+        self, module: names.ModuleName, before: str, tried: Sequence[str], after: str
+    ) -> None:
         """Take away what objects still have of manifests before the one that has just been applied."""
         if not after:
             return
         try:
             place = self.helm.places.of(module)
-            left = await left_over.clear(self.live, module, place, before, after)
+            left = await left_over.clear(self.live, module, place, before, tried, after)
         except api_errors.KubernetesError as error:
             text = f"objects may still have fields that the release no longer has: {error}"
             self.helm.warn(module, text)

@@ -285,7 +285,7 @@ class ReleaseRun:
         if self._planner.adoptions.has(self._request.module):
             await self._planner.adoptions.settle(self._request.module)
         applied = await self._applied()
-        await self._planner.clear_left(self._request.module, [self._had, *self._tried], applied)
+        await self._planner.clear_left(self._request.module, self._had, self._tried, applied)
         await self._keeper.take_back(applied, self._had)
         if self._left_out:
             # The record says what the chart has: when the other module drops it, it is applied from there.

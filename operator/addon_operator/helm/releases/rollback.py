@@ -118,7 +118,7 @@ class Rollback:
             target.revision.number,
             is_server_side=content.is_server_side,
         )
-        await self._planner.clear_left(module, [had], content.manifest)
+        await self._planner.clear_left(module, "", [had], content.manifest)
         retaining = self._planner.keeper_of(self._request.module, self._request.others)
         await retaining.take_back(content.manifest, had)
 

@@ -62,6 +62,22 @@ def lost(before: KubernetesObject, after: KubernetesObject, live: KubernetesObje
     ]
 
 
+def stale(before: KubernetesObject, after: KubernetesObject, live: KubernetesObject) -> list[Difference]:
+    """Return the fields that are as a manifest before had them, and that the next one has otherwise.
+
+    Helm 3 does not look at custom resources: what a failed revision wrote into them stays.
+    """
+    had = {**field_drift.prepared(before), "metadata": before.get("metadata")}
+
+    def is_as_before(found: Difference) -> bool:
+        value = json_pointers.find(had, found.path)
+        return value == found.live or (
+            value is not None and field_drift.is_subset(value, found.live, found.path)
+        )
+
+    return list(filter(is_as_before, field_drift.differences(after, live, whoever=True)))
+
+
 _TWINS: Final = (("port", "protocol", "TCP"), ("containerPort", "protocol", "TCP"))
 """Merge keys of Helm 3 for lists whose items another field, with this default, tells apart, too."""
 

@@ -139,6 +139,14 @@ def test_an_item_that_both_manifests_have_and_the_object_has_not_is_lost() -> No
     assert [each.expected for each in found] == [UDP]
 
 
+def test_what_a_failed_manifest_wrote_and_the_next_one_has_otherwise_is_stale() -> None:
+    failed = body("Thing", spec={"a": 7, "b": 7, "same": 1})
+    after = body("Thing", spec={"a": 1, "b": 1, "same": 1, "new": 1})
+    live = body("Thing", spec={"a": 7, "b": 3, "same": 1})
+    found = left_fields.stale(failed, after, live)
+    assert [(each.pointer, each.expected) for each in found] == [("/spec/a", 1), ("/spec/new", 1)]
+
+
 def test_items_that_helm_would_take_away_with_another_one_are_left_out_before() -> None:
     metrics = {"port": 9153}
     container = {"name": "a", "ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "UDP"}]}

@@ -173,7 +173,9 @@ class RecordWatch(object_changes.ObjectListener):
             return
         try:
             why = await self._manager.look_at_record(module)
-        except errors.AddonOperatorError:
+        except Exception as error:  # noqa: BLE001 - a defect at one must not hold up others
+            if not isinstance(error, errors.AddonOperatorError):
+                self._tell(events.PartFailed("records", error, RETRY))
             self._seen.setdefault(module, set()).update(seen)
             self._look_in(module, RETRY)
             return

@@ -152,6 +152,7 @@ async def test_while_helm_works_on_a_release_its_record_is_left_alone(bench: Ben
     [
         pytest.param(helm_errors.HelmError("web", "may not be read"), id="no right"),
         pytest.param(api_errors.Unreachable("no answer"), id="no answer"),
+        pytest.param(ZeroDivisionError(), id="a defect"),
     ],
 )
 async def test_a_record_that_cannot_be_read_is_read_again(bench: Bench, error: Exception) -> None:

@@ -25,7 +25,8 @@ STOP_DEADLINE: Final = 40.0
 """Seconds that an operator may take to end; more than its grace period."""
 _ANSWER_SECONDS: Final = 20.0
 """Seconds until an operator that listens and does not answer counts as hung, on a busy machine."""
-_FIRST_PAUSE: Final = 0.02
+_FIRST_PAUSE: Final = 0.1
+"""Seconds: what is asked costs an API server that has work to do, and lines of a log come in bursts."""
 _LONGEST_PAUSE: Final = 0.25
 _TICK: Final = 0.01
 _PREFIX: Final = "addon_operator_"
@@ -78,7 +79,7 @@ def wait_until(
 ) -> T:
     """Ask ``probe`` again and again until it gives something true, and give that back.
 
-    It is asked at once when ``traces``, which is cheap, gives something else, and less and less often as long
+    It is asked soon after ``traces``, which is cheap, gives something else, and less and less often as long
     as that stays. Fails with ``what``, the last answer and ``explain()`` after ``deadline`` seconds.
     """
     give_up = time.monotonic() + deadline
@@ -95,7 +96,7 @@ def wait_until(
             time.sleep(_TICK)
             if (now := traces()) != before:
                 pause, before = _FIRST_PAUSE, now
-                break
+                ask_again = min(ask_again, time.monotonic() + pause)
     raise AssertionError(f"after {deadline:g} s still not: {what}; last seen: {found!r}\n{explain()}")
 
 

@@ -15,73 +15,42 @@ def restart(
     return site.start().wait_ready()
 
 
-def test_a_restart_with_unchanged_modules_makes_no_revision_and_starts_no_helm(
+def test_a_restart_takes_up_what_was_left_and_what_changed_while_the_operator_was_away(
     site: operator_site.Site,
 ) -> None:
-    site.values("webEnabled: true\napiEnabled: true\nweb: {color: green}")
+    site.values("webEnabled: true\napiEnabled: true\ngoneEnabled: true\nweb: {color: green}")
     web = site.module("010-web", {"color": "{{ .Values.web.color }}"})
     site.hook(web, "look.sh", {"onStartup": 1})
-    site.module("020-api", {"color": "blue"})
+    api = site.module("020-api", {"color": "blue"})
+    site.hook(api, "delete.sh", {"beforeDeleteHelm": 1, "afterDeleteHelm": 1})
+    gone = site.module("030-gone", {"color": "green"})
     first = site.start().wait_ready()
     before = site.helm_calls()
     second = restart(site, first)
     assert site.helm_calls() == before
-    assert site.revisions() == {"web": 1, "api": 1}
+    assert site.revisions() == {"web": 1, "api": 1, "gone": 1}
     assert site.labels() == ["look.sh onStartup", "look.sh onStartup"], "hooks run at each start"
-    assert second.metrics().total("helm_upgrades_skipped_total", by="inputs") == 2
+    assert second.metrics().total("helm_upgrades_skipped_total", by="inputs") == 3
 
-
-def test_a_restart_after_an_edit_without_effect_starts_no_helm(site: operator_site.Site) -> None:
-    site.values("webEnabled: true")
-    site.module("010-web", {"color": "green"})
-    first = site.start().wait_ready()
     site.config(web="note: nobody reads this")
-    first.wait_metric(1, "helm_upgrades_skipped_total", module="web", by="manifest")
-    first.wait_idle()
+    second.wait_metric(1, "helm_upgrades_skipped_total", module="web", by="manifest")
+    second.wait_idle()
     before = site.helm_calls()
-    restart(site, first)
-    assert site.helm_calls() == before
+    third = restart(site, second)
+    assert site.helm_calls() == before, "an edit had no effect"
+    third.stop()
+    assert [path for path in (site.root / "tmp").rglob("*") if path.is_file()] == []
 
-
-def test_a_chart_changed_while_the_operator_was_away_is_upgraded(site: operator_site.Site) -> None:
-    site.values("webEnabled: true\napiEnabled: true")
-    web = site.module("010-web", {"color": "green"})
-    site.module("020-api", {"color": "green"})
-    first = site.start().wait_ready()
-    first.stop()
+    site.install("foreign", gone)
+    gone.rename(site.root / "elsewhere")
     site.chart(web, {"color": "red"})
-    site.start().wait_ready()
-    assert site.revisions() == {"web": 2, "api": 1}
-    assert site.data("web") == {"color": "red"}
-
-
-def test_a_module_disabled_while_the_operator_was_away_is_uninstalled(site: operator_site.Site) -> None:
-    site.values("webEnabled: true")
-    web = site.module("010-web", {"color": "green"})
-    site.hook(web, "delete.sh", {"beforeDeleteHelm": 1, "afterDeleteHelm": 1})
-    site.start().wait_ready().stop()
-    site.config(webEnabled="false")
-    operator = site.start().wait_ready()
-    operator.wait_idle()
-    assert site.revisions() == {}
-    assert site.data("web") is None
-    assert site.labels() == ["delete.sh beforeDeleteHelm", "delete.sh afterDeleteHelm"]
-    operator.wait_logged("module web is deleted: ", f"ConfigMap {site.namespace}/addon-operator")
-
-
-def test_the_release_of_a_vanished_module_is_purged_and_a_foreign_one_is_kept(
-    site: operator_site.Site,
-) -> None:
-    site.values("webEnabled: true\napiEnabled: true")
-    web = site.module("010-web", {"color": "green"})
-    foreign = site.module("020-api", {"color": "green"})
-    site.start().wait_ready().stop()
-    site.install("foreign", foreign)
-    web.rename(site.root / "elsewhere")
-    operator = site.start().wait_ready()
-    operator.wait_idle()
-    assert site.revisions() == {"api": 1, "foreign": 1}
-    assert site.data("web") is None
+    site.config(apiEnabled="false")
+    fourth = site.start().wait_ready()
+    fourth.wait_until(lambda: site.deployed() == {"web": 2, "foreign": 1}, "all has changed")
+    assert (site.data("web"), site.data("api"), site.data("gone")) == ({"color": "red"}, None, None)
+    fourth.wait_logged("module api is deleted: ", f"ConfigMap {site.namespace}/addon-operator")
+    deletions = [label for label in site.labels() if label.startswith("delete.sh")]
+    assert deletions == ["delete.sh beforeDeleteHelm", "delete.sh afterDeleteHelm"]
 
 
 def test_nothing_is_purged_when_there_is_no_module_at_all(site: operator_site.Site) -> None:
@@ -161,7 +130,9 @@ def test_a_killed_operator_is_taken_up_where_it_was(site: operator_site.Site) ->
     assert list((site.root / "tmp").iterdir()) == []
 
 
-def test_sigterm_lets_a_running_hook_end(site: operator_site.Site) -> None:
+def test_sigterm_lets_a_running_hook_end_and_begins_no_new_step_of_a_module_run(
+    site: operator_site.Site,
+) -> None:
     site.values("webEnabled: true")
     web = site.module("010-web", {"color": "green"})
     site.hook(web, "slow.sh", {"onStartup": 1}, f"sleep 0.5; touch {site.root}/done")
@@ -169,15 +140,6 @@ def test_sigterm_lets_a_running_hook_end(site: operator_site.Site) -> None:
     operator.wait_until(site.labels, "the hook runs")
     operator.stop()
     assert (site.root / "done").exists()
-
-
-def test_sigterm_begins_no_new_step_of_a_module_run(site: operator_site.Site) -> None:
-    site.values("webEnabled: true")
-    web = site.module("010-web", {"color": "green"})
-    site.hook(web, "slow.sh", {"onStartup": 1}, "sleep 0.5")
-    operator = site.start()
-    operator.wait_until(site.labels, "the hook runs")
-    operator.stop()
     assert site.revisions() == {}
 
 
@@ -208,11 +170,3 @@ def test_sigterm_while_a_global_hook_is_asked_for_its_configuration_ends_it_clea
     operator = site.start()
     operator.wait_until(asked.exists, "the hook is asked")
     operator.stop()
-
-
-def test_nothing_temporary_is_left_behind(site: operator_site.Site) -> None:
-    site.values("webEnabled: true")
-    web = site.module("010-web", {"color": "green"})
-    site.hook(web, "one.sh", {"onStartup": 1, "beforeHelm": 1})
-    site.start().wait_ready().stop()
-    assert [path for path in (site.root / "tmp").rglob("*") if path.is_file()] == []

@@ -200,10 +200,29 @@ def test_a_new_hook_has_a_test_that_passes(
 
     assert os.access(written.hook, os.X_OK)
     assert [case.hook.name for case in cases if case.hook] == [written.hook.name] * len(cases)
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        new_hook.Binding.ON_STARTUP,
+        new_hook.Binding.AFTER_HELM,
+        new_hook.Binding.KUBERNETES,
+        new_hook.Binding.SCHEDULE,
+        *ONLY_PYTHON,
+    ],
+)
+def test_the_test_of_a_new_hook_fails_for_one_that_does_nothing(
+    binding: new_hook.Binding, running: runtime.Runtime, place: pathlib.Path
+) -> None:
+    run("module", "web")
+    request = new_hook.Request("web", "look-twice", binding, new_hook.Language.PYTHON)
+    written = new_hook.write(pathlib.Path("modules/010-web"), request)
     written.hook.write_text(
         "#!/bin/bash\n[[ \"$1\" == --config ]] && echo 'configVersion: v1\nonStartup: 1'\n"
     )
-    for case in cases:
+    modules = module.Modules(running, places.of_module(place / "modules/010-web"))
+    for case in case_file.read(written.test):
         with pytest.raises(errors.AddonOperatorError):
             case_run.run(case, modules, modules("web"), snapshots.Snapshot(place, "none", update=False))
 

@@ -128,7 +128,8 @@ def test_a_module_is_not_ready_before_the_hooks_of_its_first_install_have_succee
     )
     assert "or delete it" in (modules.get("web") or {})["status"]["lastError"]
     site.delete("secret", record)
-    operator.wait_until(lambda: not site.command("module", "retry", "web").returncode, "a retry is taken")
+    # The operator may have noticed it before, and then has nothing to try again.
+    site.command("module", "retry", "web")
     operator.wait_until(lambda: site.data("web") == {"a": "two"}, "it is installed")
     modules.wait(operator, "web", Ready="True")
     operator.stop()

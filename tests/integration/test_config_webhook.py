@@ -13,6 +13,15 @@ from tests.integration import admitting, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
+PINS = """\
+type: object
+properties:
+  mine: {type: integer}
+  color: {type: string, enum: [green, red]}
+  pin: {type: integer, x-sensitive: true}
+x-kubernetes-validations:
+- {rule: "!has(self.mine) || !has(self.pin) || self.mine == self.pin", message: mine must be the pin}
+"""
 SCHEMA = """\
 type: object
 properties:
@@ -120,6 +129,35 @@ def test_a_wrong_edit_is_refused_with_all_that_is_wrong(
     assert kubectl.set(web="color: red").returncode == 0
     operator.wait_logged("values ConfigMap changed", "web")
     assert operator.metrics().total("config_values_errors_total") == 0
+
+
+def test_who_may_not_read_the_secret_does_not_find_it_by_asking(
+    site: operator_site.Site, devcluster: handle.DevCluster, kubectl: Kubectl
+) -> None:
+    (module(site, "010-web") / "openapi" / "config-values.yaml").write_text(PINS)
+    site.config(web="color: green")
+    site.secret(web="pin: 42")
+    role = ("-n", site.namespace, "--verb=get,update,patch", "--resource=configmaps")
+    devcluster.run_kubectl("create", "role", "edits", *role)
+    bound = ("rolebinding", "edits", "--role=edits", "--user=asker", "-n", site.namespace)
+    devcluster.run_kubectl("create", *bound)
+    asks = ("--as=asker", "--dry-run=server")
+    with admitting.admitting(site, devcluster) as running:
+        running.wait_until(
+            lambda: "mine must be the pin" in kubectl.set("--dry-run=server", web="mine: 7").stderr,
+            "who may read the Secret is told all",
+        )
+        told = kubectl.set(*asks, web="mine: 0\ncolor: blue").stderr
+        assert "web.color: must be one of" in told
+        assert "mine must be the pin" not in told
+        said = {kubectl.set(*asks, web=f"mine: {number}").stderr for number in range(1, 6)}
+        [only] = said
+        assert "refused, by a rule that looks at values of the Secret" in only
+        for number in (6, 42):
+            assert (
+                "5 edits were refused within 10 minutes" in kubectl.set(*asks, web=f"mine: {number}").stderr
+            )
+        assert kubectl.set("--dry-run=server", web="mine: 42").returncode == 0
 
 
 def test_nothing_but_wrong_edits_is_held_up(

@@ -1,14 +1,24 @@
 """Checks edits of the values ConfigMap before they are stored, and refuses them with all that is wrong."""
 
+import collections
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from addon_operator.admission import reviews
+from addon_operator.kernel import clock
 from addon_operator.kube.client import client
 from addon_operator.values import config_map_reader
 
+_OFTEN: Final = 5
+_WITHIN_SECONDS: Final = 600.0
+_USERS: Final = 1000
+_SPEAKS_AGAINST: Final = "data: refused, by a rule that looks at values of the Secret, which you may not read"
+_TOO_OFTEN: Final = (
+    f"{_OFTEN} edits were refused within {_WITHIN_SECONDS / 60:.0f} minutes because of values of a Secret "
+    "that you may not read; wait some minutes, or ask somebody who may"
+)
 _WARNING_MAX: Final = 256
 """The API server cuts longer ones."""
 
@@ -24,8 +34,14 @@ class Findings(msgspec.Struct, frozen=True):
     """All that is wrong, one sentence each, which begins with the place and a colon."""
     warnings: Sequence[str] = ()
     """What is allowed and hardly meant."""
+    of_secret: Sequence[str] = ()
+    """What is wrong besides, as it would not be without the values of the Secret."""
+    warnings_of_secret: Sequence[str] = ()
+    """Warnings that may say something of the Secret."""
 
 
+MayRead = Callable[[reviews.Review], Awaitable[bool]]
+"""Says whether who asks may read the values Secret."""
 Check = Callable[[Data, Data], Awaitable[Findings]]
 """Finds what is wrong with the first state of the ConfigMap, which would take the place of the second."""
 
@@ -33,10 +49,16 @@ Check = Callable[[Data, Data], Awaitable[Findings]]
 class ConfigCheck(reviews.ReviewHandler):
     """A handler of reviews of ConfigMaps."""
 
-    def __init__(self, namespace: str, name: str, check: Check, writer: Writer) -> None:
+    def __init__(
+        self, namespace: str, name: str, check: Check, writer: Writer, may_read: MayRead, clock: clock.Clock
+    ) -> None:
         self._place = (namespace, name)
         self._check = check
         self._writer = writer
+        self._may_read = may_read
+        self._clock = clock
+        self._told: dict[str, collections.deque[float]] = {}
+        """When who may not read the Secret was told that something in it speaks against his values."""
 
     async def decide(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """Refuse an edit of the values ConfigMap that is wrong; everything else is allowed."""
@@ -48,13 +70,37 @@ class ConfigCheck(reviews.ReviewHandler):
         if review.operation == "UPDATE" and data == before:
             # Labels and finalizers may change, however wrong the values are.
             return reviews.ReviewVerdict(warnings=tuple(text[:_WARNING_MAX] for text in not_read))
+        if self._is_over(review.user):
+            return reviews.ReviewVerdict(allowed=False, message=_TOO_OFTEN)
         findings = await self._check(data, before)
-        warnings = [text[:_WARNING_MAX] for text in (*not_read, *findings.warnings)]
-        if not findings.violations:
+        violations, shown = [*findings.violations], [*not_read, *findings.warnings]
+        if findings.of_secret or findings.warnings_of_secret:
+            if await self._may_read(review):
+                violations += findings.of_secret
+                shown += findings.warnings_of_secret
+            elif findings.of_secret:
+                violations.append(_SPEAKS_AGAINST)
+                self._note(review.user)
+        warnings = [text[:_WARNING_MAX] for text in shown]
+        if not violations:
             return reviews.ReviewVerdict(warnings=warnings)
-        message = f"the values ConfigMap would be invalid: {'; '.join(findings.violations)}"
-        causes = [reviews.cause(violation) for violation in findings.violations]
+        message = f"the values ConfigMap would be invalid: {'; '.join(violations)}"
+        causes = [reviews.cause(violation) for violation in violations]
         return reviews.ReviewVerdict(allowed=False, message=message, causes=causes, warnings=warnings)
+
+    def _is_over(self, user: str) -> bool:
+        """Say whether a user was told so often that nothing is checked for him now, whatever it is."""
+        told = self._told.get(user)
+        return (
+            told is not None and len(told) == _OFTEN and self._clock.monotonic() - told[0] < _WITHIN_SECONDS
+        )
+
+    def _note(self, user: str) -> None:
+        told = self._told.pop(user, None) or collections.deque(maxlen=_OFTEN)
+        told.append(self._clock.monotonic())
+        self._told[user] = told
+        while len(self._told) > _USERS:
+            del self._told[next(iter(self._told))]
 
     def _is_edit(self, review: reviews.Review) -> bool:
         stored = review.object or {}

@@ -29,6 +29,7 @@ class _KindOrResource(msgspec.Struct):
 
 class _UserInfo(msgspec.Struct):
     username: str | None = None
+    groups: list[str] | None = None
 
 
 class _Options(msgspec.Struct, rename="camel"):
@@ -96,6 +97,8 @@ class Review(msgspec.Struct, frozen=True):
     """The object as it is to be; ``None`` on DELETE."""
     old_object: Mapping[str, Any] | None
     """The object as it is stored; ``None`` on CREATE."""
+    groups: Sequence[str] = ()
+    """Groups of who asks."""
     field_manager: str = ""
     """What the client calls itself, if it does."""
     path: str = ""
@@ -203,6 +206,7 @@ def _review(request: _Request) -> Review:
         operation=request.operation,
         dry_run=request.dry_run is True,
         user=(request.user_info and request.user_info.username) or "",
+        groups=(request.user_info and request.user_info.groups) or (),
         object=_object("object", request.object),
         old_object=_object("oldObject", request.old_object),
         field_manager=(request.options and request.options.field_manager) or "",

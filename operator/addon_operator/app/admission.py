@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from addon_operator.admission import admission_log, config_check, events, review_budget
+from addon_operator.admission import admission_log, config_check, events, review_budget, reviews
 from addon_operator.admission.certificates import (
     certificate_store,
     certificate_store_files,
@@ -37,7 +37,7 @@ from addon_operator.app import admission_webhooks, engine_listeners, kept_work
 from addon_operator.documents import own_manifests
 from addon_operator.engine.sources import kopf_sources
 from addon_operator.kernel import errors
-from addon_operator.kube import api_errors
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client, own_user
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import watch_health
@@ -51,6 +51,8 @@ from addon_operator.telemetry import metrics
 SECRET: Final = "addon-operator-admission"  # noqa: S105 - a name, not a password
 """Where certificates are kept, in the operator's namespace."""
 
+_AUTHORIZATION: Final = "authorization.k8s.io/v1"
+_REVIEW_SECONDS: Final = 0.5
 _EVENTS_WAITING_MAX: Final = 10_000
 _RETRY_SECONDS: Final = 5.0
 _KEY_SECONDS: Final = 15.0
@@ -76,7 +78,12 @@ class Admission(health.Part):
         """``kube`` should have no limit of requests; ``instance`` is the pod's name."""
         self._settings = settings
         self._config = config_check.ConfigCheck(
-            settings.namespace, settings.config_map, check, self._config_writer
+            settings.namespace,
+            settings.config_map,
+            check,
+            self._config_writer,
+            self._may_read_secret,
+            waiting.SystemTime(),
         )
         self._own_user = own_user.OwnUser(kube)
         self._kube = self.kube = kube
@@ -206,6 +213,20 @@ class Admission(health.Part):
 
     async def _config_writer(self) -> str | None:
         return self._settings.config_writer or await self._own_user.name()
+
+    async def _may_read_secret(self, review: reviews.Review) -> bool:
+        name = self._settings.values_secret_name
+        if name is None:
+            return True
+        about = {"namespace": self._settings.namespace, "verb": "get", "resource": "secrets", "name": name}
+        spec = {"user": review.user, "groups": list(review.groups), "resourceAttributes": about}
+        body = {"apiVersion": _AUTHORIZATION, "kind": "SubjectAccessReview", "spec": spec}
+        with contextlib.suppress(TimeoutError, api_errors.KubernetesError):
+            # Without the right to ask, nobody counts as one who may.
+            async with asyncio.timeout(_REVIEW_SECONDS):
+                answer = await self._kube.create(paths.of(_AUTHORIZATION, "subjectaccessreviews"), body)
+                return (answer.get("status") or {}).get("allowed") is True
+        return False
 
     def unhealthy_reason(self) -> str | None:
         """Say why the operator should be restarted, or ``None``."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,8 @@ EDIT_SECONDS: Final = 3.5
 """For all of an edit: the API server waits for 5 s."""
 _BEFORE_SECONDS: Final = 1.0
 """Of these, for what the edit would replace."""
+_LEAST_SECONDS: Final = 0.5
+"""For finding out what does not depend on the Secret."""
 _SECRET_SECONDS: Final = 1.0
 """For the values Secret, before that."""
 SECRET_SOURCE: Final = "the values Secret"  # noqa: S105 - a name, not a password
@@ -105,16 +108,41 @@ class ConfigChecks:
         self, data: config_check.Data, before: config_check.Data, secret: config_check.Data | None
     ) -> config_check.Findings:
         running = self._running
+        began = time.monotonic()
         with settings_checks.within(EDIT_SECONDS) as odd:
-            if running is None:
-                violations = self._by_files(data, before, secret)
-            else:
-                with self._inspector.within(EDIT_SECONDS):
-                    violations = running.violations(data)
+            violations = self._violations(running, data, before, secret)
+            has_secret = bool(secret) if running is None else running.has_secret
+            alone = violations
+            if violations and has_secret:
+                left = max(_LEAST_SECONDS, EDIT_SECONDS - (time.monotonic() - began))
+                with self._inspector.within(left):
+                    alone = self._violations(running, data, before, None, is_alone=True)
         now, was = self._switches(data), self._switches(before)
         known_before = set(was.warnings)
         warnings = [text for text in now.warnings if text not in known_before]
-        return config_check.Findings(violations, [*warnings, *self._removed_with(now, was), *odd])
+        return config_check.Findings(
+            tuple(text for text in violations if text in alone),
+            [*warnings, *self._removed_with(now, was), *(() if has_secret else odd)],
+            tuple(text for text in violations if text not in alone),
+            odd if has_secret else (),
+        )
+
+    def _violations(
+        self,
+        running: config_sync.ConfigSync | None,
+        data: config_check.Data,
+        before: config_check.Data,
+        secret: config_check.Data | None,
+        *,
+        is_alone: bool = False,
+    ) -> tuple[str, ...]:
+        """Return what is wrong; ``is_alone``: as if there were no Secret, in a time that is set already."""
+        if running is None:
+            return self._by_files(data, before, secret)
+        if is_alone:
+            return running.violations(data, alone=True)
+        with self._inspector.within(EDIT_SECONDS):
+            return running.violations(data)
 
     def _by_files(
         self, data: config_check.Data, before: config_check.Data, secret: config_check.Data | None

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from addon_operator.admission import config_check, reviews
-from tests.support import rows
+from tests.support import clocks, rows
 
 WRONG = ("web.port: must be an integer, not true (a.yaml)", "key 'api': line 2: this is not YAML")
 
@@ -43,6 +43,10 @@ async def operator() -> str | None:
     return "system:serviceaccount:addons:operator"
 
 
+async def someone_who_may(_review: reviews.Review) -> bool:
+    return True
+
+
 async def nobody() -> str | None:
     return None
 
@@ -52,7 +56,9 @@ async def verdict(
     writer: config_check.Writer = operator,
     **changes: Any,  # noqa: ANN401 - of any field
 ) -> reviews.ReviewVerdict:
-    check = config_check.ConfigCheck("addons", "values", checker.findings, writer)
+    check = config_check.ConfigCheck(
+        "addons", "values", checker.findings, writer, someone_who_may, clocks.Pauses()
+    )
     return await check.decide(msgspec.structs.replace(EDIT, **changes))
 
 
@@ -127,3 +133,40 @@ async def test_an_edit_that_writes_binary_data_is_warned_of() -> None:
     told = "the values ConfigMap: binaryData is not read (db); write text under data"
     assert await verdict(Checker(), object=changed) == reviews.ReviewVerdict(warnings=(told,))
     assert await verdict(Checker(), object=changed, old_object=changed) == reviews.ALLOWED
+
+
+class Comparing:
+    """A rule compares what is proposed with the number in the Secret."""
+
+    asked = 0
+
+    async def findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
+        self.asked += 1
+        wrong = () if data["web"] == "pin: 42" else ("web: the pins must be equal, not *** and 42",)
+        return config_check.Findings((), (), wrong, ("the program says 42",))
+
+
+async def test_who_may_not_read_the_secret_is_told_only_that_it_speaks_against_it_and_not_often() -> None:
+    checker, time, readers = Comparing(), clocks.Pauses(), {"admin"}
+
+    async def may_read(review: reviews.Review) -> bool:
+        return review.user in readers
+
+    check = config_check.ConfigCheck("addons", "values", checker.findings, operator, may_read, time)
+
+    async def guess(number: int, user: str = "somebody") -> reviews.ReviewVerdict:
+        review = msgspec.structs.replace(EDIT, object=body({"web": f"pin: {number}"}), user=user)
+        return await check.decide(review)
+
+    said = {(await guess(number)).message for number in range(5)}
+    [only] = said
+    assert only.endswith(
+        "data: refused, by a rule that looks at values of the Secret, which you may not read"
+    )
+    late = await guess(42)
+    assert (late.allowed, checker.asked) == (False, 5), "the right number is refused, too, and not looked at"
+    assert (await guess(42, "other")).warnings == []
+    assert "the pins must be equal" in (await guess(1, "admin")).message
+    assert (await guess(42, "admin")).warnings == ["the program says 42"]
+    time.now += 601
+    assert (await guess(42)).allowed

@@ -45,8 +45,9 @@ Check = Callable[..., config_check.Findings]
 class Sync(config_sync.ConfigSync):
     """Knows beforehand what is wrong with every edit."""
 
-    def __init__(self, *violations: str) -> None:
+    def __init__(self, *violations: str, has_secret: bool = False) -> None:
         self._known = violations
+        self._has_secret = has_secret
 
     @property
     @override
@@ -55,9 +56,14 @@ class Sync(config_sync.ConfigSync):
 
     @override
     def violations(
-        self, data: Mapping[str, str], kind: str = configured_object.CONFIG_MAP
+        self, data: Mapping[str, str], kind: str = configured_object.CONFIG_MAP, *, alone: bool = False
     ) -> tuple[str, ...]:
-        return self._known
+        return () if alone else self._known
+
+    @property
+    @override
+    def has_secret(self) -> bool:
+        return self._has_secret
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +132,14 @@ async def test_an_edit_that_disables_a_module_says_which_others_go_with_it(
     assert (await checks.findings(both_off, {"webEnabled": "false"})).warnings == []
     assert (await checks.findings({"webEnabled": "false", "web": "port: 1"}, both_off)).warnings == []
     assert (await checks.findings({"webEnabled": "true"}, {"webEnabled": "false"})).warnings == []
+
+
+async def test_what_would_be_right_without_the_secret_is_told_apart(
+    checks: admission_part.ConfigChecks,
+) -> None:
+    checks.serve(Sync("web: the pins must be equal", has_secret=True))
+    found = await checks.findings({"web": "port: 1"}, {})
+    assert (found.violations, found.of_secret) == ((), ("web: the pins must be equal",))
 
 
 async def test_the_running_engine_knows_better(checks: admission_part.ConfigChecks) -> None:

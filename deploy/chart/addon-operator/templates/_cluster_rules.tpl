@@ -12,6 +12,12 @@
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
   resourceNames: [{{ include "addon-operator.webhookConfiguration" . }}, {{ include "addon-operator.webhookConfiguration" . }}-hooks]
   verbs: [get, list, watch, update]
+{{- if and .Values.valuesConfigMap.validate (.Values.valuesSecret).name }}
+# valuesSecret: whether who edits the values ConfigMap may read the Secret
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end }}
 # podPresets: Events on pods and presets, and whether a pod was stored
 - apiGroups: [""]
   resources: [events]

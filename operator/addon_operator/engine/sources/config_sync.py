@@ -274,10 +274,19 @@ class ConfigSync:
         if not any(each.is_missing or each.is_refused for each in self._objects.values()):
             self.is_known.set()
 
+    @property
+    def has_secret(self) -> bool:
+        """Whether values come from a Secret, too."""
+        secret = self._objects.get(configured_object.SECRET)
+        return secret is not None and (bool(secret.seen.data) or self._values.config.secret is not None)
+
     def violations(
-        self, data: Mapping[str, str], kind: str = configured_object.CONFIG_MAP
+        self, data: Mapping[str, str], kind: str = configured_object.CONFIG_MAP, *, alone: bool = False
     ) -> tuple[str, ...]:
-        """Return all that is wrong with a state of an object that somebody proposes, one sentence each."""
+        """Return all that is wrong with a state of an object that somebody proposes, one sentence each.
+
+        ``alone``: as if the other object had nothing in it.
+        """
         proposed = self._objects[kind]
         own = proposed.proposed(data)
         others = [configured for configured in self._objects.values() if configured is not proposed]
@@ -285,6 +294,9 @@ class ConfigSync:
         def found(others_seen: bool) -> tuple[str, ...]:
             parts = {proposed.kind: own}
             for configured in others:
+                if alone:
+                    parts[configured.kind] = configured.proposed({})
+                    continue
                 parts[configured.kind] = (
                     configured.proposed(configured.seen.data)
                     if others_seen

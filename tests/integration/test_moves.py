@@ -31,7 +31,8 @@ def test_an_object_of_two_modules_is_the_later_ones_and_then_again_the_others(
     site.use_helm(helm)
     late = site.module("005-late", {})
     (late / "templates" / "configmap.yaml").unlink()
-    add(late, "left", of="late")
+    # Helm 4 looks at whose objects are there when a chart that it renders looks at the cluster.
+    add(late, "left", of='{{ lookup "v1" "ConfigMap" .Release.Namespace "none" | default "late" }}')
     web = site.module("010-web", {"a": "'{{ .Values.web.a }}'"}, values="web: {a: b}\nwebEnabled: true")
     db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
     for name in ("dropped", "left"):
@@ -83,10 +84,8 @@ spec: {ports: [{port: 99999}]}
 _MOVING: Final = (("configmap", "moved"), ("pvc", "data"), ("secret", "password"))
 
 
-def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_first(
-    site: operator_site.Site, helm: pathlib.Path
-) -> None:
-    site.use_helm(helm)
+def write_moving(site: operator_site.Site) -> None:
+    """Write two modules; the global value ``at`` says which of them has what moves."""
     site.values("global: {at: base, fails: ''}")
     base = site.module("010-base", {"a": "b"}, values="baseEnabled: true")
     db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
@@ -99,41 +98,69 @@ def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_firs
             path.write_text(f'{{{{ if eq .Values.global.at "{name}" }}}}\n{path.read_text()}{{{{ end }}}}\n')
     (db / "templates" / "fails.yaml").write_text(_FAILS)
 
-    def now() -> list[str]:
-        return [uid(site, name, kind) for kind, name in _MOVING]
 
-    def is_at(name: str, other: str) -> bool:
-        data = site.data("moved")
-        return data == {"of": name, f"only-{name}": "x"} and site.data(f"{other}-alone") is None
+def moving(site: operator_site.Site) -> list[str]:
+    return [uid(site, name, kind) for kind, name in _MOVING]
 
+
+def is_at(site: operator_site.Site, name: str, other: str) -> bool:
+    """Whether the objects are that module's, and what nobody gained is gone."""
+    data = site.data("moved")
+    return data == {"of": name, f"only-{name}": "x"} and site.data(f"{other}-alone") is None
+
+
+def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_first(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    site.use_helm(helm)
+    write_moving(site)
     site.first_retry = operator_site.SOON
     operator = site.start(TAKE_OWNERSHIP="never").wait_ready().wait_idle()
-    before = now()
+    before = moving(site)
     # The one that loses them runs first.
     site.config(**{"global": "{at: db}"})
-    operator.wait_until(lambda: is_at("db", "base"), "they have moved")
+    operator.wait_until(lambda: is_at(site, "db", "base"), "they have moved")
     # The one that gains them runs first.
     site.config(**{"global": "{at: base}"})
-    operator.wait_until(lambda: is_at("base", "db"), "they are back")
+    operator.wait_until(lambda: is_at(site, "base", "db"), "they are back")
     operator.wait_idle()
-    assert now() == before
+    assert moving(site) == before
     # The one that gains them fails.
     site.config(**{"global": "{at: db, fails: x}"})
     operator.wait_logged("module db", "99999")
-    assert now() == before
+    assert moving(site) == before
     assert site.data("base-alone") is not None
+    # What is to come is known after a crash, too.
+    operator.kill()
+    operator = site.start(TAKE_OWNERSHIP="never")
+    operator.wait_logged("module db", "99999")
+    assert moving(site) == before
     site.config(**{"global": "{at: db}"})
-    operator.wait_until(lambda: is_at("db", "base"), "they have moved")
-    operator.wait_idle()
-    assert now() == before
+    operator.wait_until(lambda: is_at(site, "db", "base"), "they have moved")
+    operator.wait_ready().wait_idle()
+    assert moving(site) == before
     for kind, name in _MOVING:
         metadata = site.get(kind, name)["metadata"]
         assert metadata["annotations"]["meta.helm.sh/release-name"] == "db"
         assert "helm.sh/resource-policy" not in metadata["annotations"]
         assert "addon-operator.io/kept-from" not in metadata["labels"]
-    # What nobody gains goes with the module, a claim but for its data.
+    operator.stop()
+
+
+def test_what_another_module_gains_outlives_the_removal_of_the_one_that_had_it(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    site.use_helm(helm)
+    write_moving(site)
+    operator = site.start(TAKE_OWNERSHIP="never").wait_ready().wait_idle()
+    before = moving(site)
+    site.config(baseEnabled="false", **{"global": "{at: db}"})
+    operator.wait_until(lambda: is_at(site, "db", "base") and set(site.revisions()) == {"db"}, "they move")
+    operator.wait_idle()
+    assert moving(site) == before
+    # What nobody gains goes with the module, but for its data.
     site.config(dbEnabled="false", **{"global": "{at: nobody}"})
-    operator.wait_until(lambda: site.revisions() == {"base": site.revisions()["base"]}, "it is removed")
+    operator.wait_until(lambda: site.revisions() == {}, "it is removed")
     operator.wait_until(lambda: site.data("moved") is None, "they go")
     assert uid(site, "data", "pvc") == before[1]
     operator.stop()

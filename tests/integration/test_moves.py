@@ -147,6 +147,23 @@ def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_firs
     operator.stop()
 
 
+def test_a_module_that_fails_keeps_only_what_its_chart_has(site: operator_site.Site) -> None:
+    site.values("global: {fails: x}")
+    base = site.module("010-base", {"a": "b"}, values="baseEnabled: true\nbase: {has: x}")
+    add(base, "alone", a="b")
+    path = base / "templates" / "alone.yaml"
+    path.write_text(f"{{{{ if .Values.base.has }}}}\n{path.read_text()}{{{{ end }}}}\n")
+    bad = site.module("020-bad", {"a": "b"}, values="badEnabled: true")
+    (bad / "templates" / "fails.yaml").write_text(_FAILS)
+    site.first_retry = operator_site.SOON
+    operator = site.start()
+    operator.wait_logged("module bad", "99999")
+    assert site.data("alone") is not None
+    site.config(base="{has: ''}")
+    operator.wait_until(lambda: site.data("alone") is None, "it goes")
+    operator.stop()
+
+
 def test_what_another_module_gains_outlives_the_removal_of_the_one_that_had_it(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:

@@ -199,19 +199,22 @@ class Converger:
             timers = self._timers or asyncio.get_running_loop()
             self._later = timers.call_later(LOOK_AGAIN, self._retry_request)
 
-    def to_run(self) -> Iterator[model.Module]:
-        """Yield the enabled modules that have yet to run, or to end a run; all before it is known."""
+    def to_run(self) -> Iterator[tuple[model.Module, bool]]:
+        """Yield the enabled modules that have yet to run, or to end a run, and whether a try has failed.
+
+        As long as that is not known, these are all.
+        """
         states, progress = self._runner.states, self._progress
-        if self._wanted is not None or (progress is not None and not progress.is_planned):
-            yield from (states[name].module for name in states.enabled)
-            return
+        is_known = self._wanted is None and (progress is None or progress.is_planned)
+        planned = set(states.enabled) if not is_known else set() if progress is None else progress.planned
         queued = {
-            task.owner
+            task.owner: task.attempts > 0
             for task in self._queue.tasks
             if task.kind is tasks.TaskKind.MODULE_RUN and task.waits_since is None
         }
-        names_of = queued if progress is None else queued | progress.planned
-        yield from (states[name].module for name in states.enabled if name in names_of)
+        for name in states.enabled:
+            if name in planned or name in queued:
+                yield states[name].module, queued.get(name, False)
 
     def will_run(self, module: names.ModuleName) -> bool:
         """Say whether a converge that is wanted or under way has yet to begin a run of the module."""

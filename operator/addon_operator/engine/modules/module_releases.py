@@ -17,7 +17,6 @@ from addon_operator.engine.modules import module_windows
 from addon_operator.helm import helm_errors, release_types, remembered
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
-from addon_operator.kube import api_errors
 from addon_operator.modules import chart_values, model, module_config, release
 from addon_operator.modules import windows as windows_module
 from addon_operator.values import checks, redaction, store
@@ -120,8 +119,8 @@ class ModuleReleases:
         self._half_removed: set[str] = set()
         self._working: dict[names.ModuleName, asyncio.Task[Any]] = {}
         self._letting_go = asyncio.Lock()
-        self.to_run: Callable[[], Iterable[model.Module]] = tuple
-        """Gives the modules that are enabled and have yet to run."""
+        self.to_run: Callable[[], Iterable[tuple[model.Module, bool]]] = tuple
+        """Gives the modules that are enabled and have yet to run, and whether a try of that has failed."""
 
     async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
         """Return what each release goes by, and whether an addon-operator made it.
@@ -246,22 +245,26 @@ class ModuleReleases:
             return
         async with self._letting_go:
             try:
-                if not await self._may_gain(done):
+                if not await self._may_gain(done, looks=True):
                     await self._manager.let_go(self._others_of)
-            except api_errors.KubernetesError as error:
+            except errors.AddonOperatorError as error:
                 text = f"objects that releases have no more could not be deleted, and are later: {error}"
                 self._tell(events.Warned(text))
 
     def _others_of(self, module: names.ModuleName) -> release_types.Others:
         return self._followed.others_of(module, functools.partial(self._may_gain, module))
 
-    async def _may_gain(self, beside: names.ModuleName | None) -> bool:
-        """Say whether a module but this one is new or changed, and has yet to run."""
-        for module in self.to_run():
+    async def _may_gain(self, beside: names.ModuleName | None, *, looks: bool = False) -> bool:
+        """Say whether a module but this one is new or changed, and has yet to run.
+
+        With ``looks``, one that fails counts only if its chart has something of what left releases.
+        """
+        for module, has_failed in self.to_run():
             if module.name != beside and module.has_chart and not self._values.maintenance(module.name):
                 try:
                     asked = await asyncio.to_thread(request_of, self._values.snapshot(module.name), module)
-                    if await self._manager.is_due(asked):
+                    is_due = await self._manager.is_due(asked)
+                    if is_due and not (looks and has_failed and not await self._manager.may_gain(asked)):
                         return True
                 except errors.AddonOperatorError:
                     # What it will be is not known.

@@ -185,6 +185,7 @@ class ModuleRunner:
             is_told = is_old and bool(self.states[name].last_error)
             self.states.mark(name, state.ModuleStatus.FAILED, None if is_told else problem)
             self._tell(events.ModuleFailed(name))
+            await self.releases.let_go()
             raise
         finally:
             self.states[name].last_run = time.time()

@@ -208,20 +208,8 @@ class Keeper:
 
     def may_be_marked(self) -> manifests.Select:
         """Return what says whether an object may bear the mark of what stays, or moves."""
-        moving = {
-            left_objects.resource_of(each).identity("")
-            for known in self._left.moving.values()
-            for each in known
-        }
-
-        def may_be(resource: manifests.ManifestResource) -> bool:
-            group, kind, namespace, name = resource.identity(self._place.namespace)
-            is_moving = bool(moving) and not moving.isdisjoint(
-                {(group, kind, namespace, name), (group, kind, "", name)}
-            )
-            return is_moving or keeping.may_be_kept(resource)
-
-        return may_be
+        is_moving = self._left.are_moving(self._place.namespace)
+        return lambda resource: keeping.may_be_kept(resource) or is_moving(resource)
 
     async def take_back(self, manifest: str, before: str = "") -> None:
         """Have what the release has again, or gained from another one, be its own, and had not ``before``.

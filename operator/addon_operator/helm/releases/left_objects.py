@@ -89,6 +89,16 @@ class LeftObjects:
         """What left releases and goes, unless a module that has yet to run gains it."""
         return self._memory.moving
 
+    def are_moving(self, namespace: str) -> manifests.Select:
+        """Return what says whether an object is one of these; ``namespace`` is that of its release."""
+        moving = {resource_of(each).identity("") for known in self.moving.values() for each in known}
+
+        def is_moving(resource: manifests.ManifestResource) -> bool:
+            group, kind, place, name = resource.identity(namespace)
+            return not moving.isdisjoint({(group, kind, place, name), (group, kind, "", name)})
+
+        return is_moving
+
     async def move(
         self, place: places.ReleaseLocation, objects: Collection[remembered.RememberedObject]
     ) -> None:

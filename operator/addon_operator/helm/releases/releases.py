@@ -174,6 +174,15 @@ class ReleaseManager:
         """Say whether the release may be due for a revision; see :meth:`.ReleasePlanner.is_due`."""
         return await self._planner.is_due(request)
 
+    async def may_gain(self, request: release_types.ReleaseRequest) -> bool:
+        """Say whether a release that is due would have what left others; its chart is rendered for that.
+
+        Raises what :meth:`ensure` raises.
+        """
+        manifest = await self.render(request)
+        is_moving = self.left.are_moving(self.places.of(request.module).namespace)
+        return any(map(is_moving, await asyncio.to_thread(manifests.resources, manifest)))
+
     @property
     def has_moving(self) -> bool:
         """Whether objects left releases that other modules may gain."""

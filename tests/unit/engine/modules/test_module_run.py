@@ -76,6 +76,10 @@ class Releases(module_releases.ModuleReleases):
         self.fresh: list[bool] = []
 
     @override
+    async def let_go(self, done: ModuleName | None = None) -> None:
+        pass
+
+    @override
     def _unconfirmed(self, release: str) -> bool:
         return release in self.unconfirmed
 

@@ -74,7 +74,7 @@ def test_nothing_is_purged_when_there_is_no_module_at_all(site: operator_site.Si
     operator.wait_logged(
         "release web is purged: no module directory explains it, and an addon-operator made it"
     )
-    assert site.revisions() == {}
+    operator.wait_until(lambda: site.revisions() == {}, "it is purged")
     operator.stop()
 
 

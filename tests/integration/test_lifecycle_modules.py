@@ -240,8 +240,8 @@ def test_a_module_directory_that_is_gone_fails_its_module_until_it_is_back(site:
     # Without its directory a module can still be removed, and at the next start its release is purged.
     shutil.rmtree(web)
     operator.stop()
-    second = site.start().wait_ready().wait_idle()
-    assert set(site.revisions()) == {"api"}
+    second = site.start().wait_ready()
+    second.wait_until(lambda: set(site.revisions()) == {"api"}, "its release is purged")
     second.stop()
 
 

@@ -67,8 +67,8 @@ def test_a_release_elsewhere_goes_with_its_module_also_while_no_operator_runs(
     assert names(site, edge) == {"web"}
     forget(module)
     operator = run(site)
+    operator.wait_until(lambda: records(site, edge) == {}, "it is purged")
     assert names(site, edge) == set()
-    assert records(site, edge) == {}
     assert f"release {edge}/web is purged: no module directory explains it" in operator.log
     operator.stop()
     calls = len(site.helm_calls())
@@ -269,8 +269,9 @@ def test_a_release_elsewhere_that_nobody_of_ours_made_is_adopted(
     operator.stop()
     forget(module)
     assert f"{edge}/front" in site.command("plan").stdout
-    run(site).stop()
-    assert records(site, edge) == {}
+    operator = run(site)
+    operator.wait_until(lambda: records(site, edge) == {}, "it is purged")
+    operator.stop()
 
 
 def test_a_namespace_that_somebody_deletes_comes_back_with_the_release(site: operator_site.Site) -> None:
@@ -358,8 +359,7 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
             operator.stop()
         forget(module)
         with charts.operating(installation, **off) as operator:
-            operator.wait_ready().wait_idle()
-            assert names(site, edge) == set()
+            operator.wait_ready().wait_until(lambda: names(site, edge) == set(), "both are purged")
             operator.stop()
     for namespace in (edge, locked):
         site.delete("namespace", namespace, waits=False)

@@ -17,7 +17,7 @@ def test_a_purge_and_a_delete_are_warnings_and_events(site: operator_site.Site) 
     site.start().wait_ready().stop()
     api.rename(site.root / "elsewhere")
     operator = site.start().wait_ready().wait_idle()
-    assert site.revisions() == {"web": 1}
+    operator.wait_until(lambda: site.revisions() == {"web": 1}, "it is purged")
     line = operator.wait_logged("release api is purged: no module directory explains it")
     assert "level=warn" in line
     selector = "reason=Removed,type=Warning,involvedObject.kind=ConfigMap"

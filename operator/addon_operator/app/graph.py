@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
 from addon_operator.app import engine_listeners, parts
@@ -32,7 +32,7 @@ from addon_operator.engine.queues import queue_set
 from addon_operator.engine.reload import module_reload, module_watch
 from addon_operator.engine.sources import config_sync, kopf_sources, module_annotations, refused_config
 from addon_operator.kube import cluster
-from addon_operator.loading import module_files, module_loader, module_scan
+from addon_operator.loading import module_directories, module_files, module_loader, module_scan
 from addon_operator.modules import plan
 from addon_operator.modules.drift import drift_config
 from addon_operator.status import health
@@ -276,9 +276,13 @@ class Graph(health.Beginning):
         required = cluster_requirements.ClusterRequirements(
             seen.kinds, seen.probe, self._crd_sources, self._apis
         )
+        second_look = module_discovery.SecondLook(self._clock, settings.absence, self._unread)
         return module_discovery.Discovery(
-            self.states, self._values, self._runner, removals, required, self._tell
+            self.states, self._values, self._runner, removals, required, self._tell, second_look
         )
+
+    async def _unread(self, modules: Collection[str]) -> str:
+        return await asyncio.to_thread(module_directories.unread, self._settings.modules_dirs, modules)
 
     def _source(self) -> kopf_sources.ValuesSource:
         def log_restart(reason: str, delay: float) -> None:

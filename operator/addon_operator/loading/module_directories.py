@@ -7,7 +7,7 @@ import itertools
 import os
 import pathlib
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.helm.charts import plain_files
@@ -197,6 +197,16 @@ def strays(directories: Sequence[pathlib.Path]) -> dict[pathlib.Path, str]:
         found |= {path: why for path in _below(directory) if (why := _why_stray(path))}
     strange = {path: why for path, why in found.items() if os.path.realpath(path) not in named}
     return {path: f"{path.absolute()} {why}" for path, why in strange.items()}
+
+
+def unread(directories: Sequence[pathlib.Path], modules: Collection[str]) -> str:
+    """Say which module is there beside these, or that nobody can see that; empty if none is."""
+    try:
+        paths = [path for directory in directories for path in listed(directory)]
+    except errors.ConfigurationError as error:
+        return str(error)
+    new = next((path for path in paths if (module_name(path) or path.name) not in modules), None)
+    return "" if new is None else f"{new.absolute()} is there by now, and has not been read yet"
 
 
 def by_name(found: Mapping[pathlib.Path, str]) -> dict[str, str]:

@@ -47,6 +47,8 @@ class Observed:
     """Releases of modules that have another one now."""
     hidden_by: str = ""
     """What is wrong on disk, so that modules may be there that are not among these; empty if nothing is."""
+    doubted: frozenset[str] = frozenset()
+    """Releases of which a second look has yet to say that no module directory explains them."""
     strays: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Directories beside modules that are none, with a sentence for each, by the names they would have."""
     removals: RemovalPolicy = RemovalPolicy()
@@ -106,7 +108,11 @@ def _stages(enabled: Sequence[model.Module]) -> tuple[Stage, ...]:
 
 
 def _purges(observed: Observed) -> tuple[str, ...]:
-    return () if _hidden_by(observed) else _left_over(observed)
+    return (
+        ()
+        if _hidden_by(observed)
+        else tuple(name for name in left_over(observed) if name not in observed.doubted)
+    )
 
 
 def _hidden_by(observed: Observed) -> str:
@@ -115,7 +121,7 @@ def _hidden_by(observed: Observed) -> str:
     Which release is that of a module whose ``module.yaml`` cannot be read is not known. A directory that is
     not a module may have been one, and lost what was in it.
     """
-    emptied = (observed.strays[name] for name in _left_over(observed) if name in observed.strays)
+    emptied = (observed.strays[name] for name in left_over(observed) if name in observed.strays)
     problems = (module.problem for module in observed.modules if module.problem)
     return observed.hidden_by or next(itertools.chain(problems, emptied), "")
 
@@ -125,7 +131,7 @@ def stays(observed: Observed) -> tuple[str, ...]:
     if not (wrong := _hidden_by(observed)):
         return ()
     why = f"no module directory explains it, but something on disk is wrong: {wrong}"
-    return tuple(f"release {name} stays for now: {why}" for name in _left_over(observed))
+    return tuple(f"release {name} stays for now: {why}" for name in left_over(observed))
 
 
 def chartless(observed: Observed) -> dict[names.ModuleName, str]:
@@ -144,7 +150,7 @@ def chartless(observed: Observed) -> dict[names.ModuleName, str]:
     }
 
 
-def _left_over(observed: Observed) -> tuple[str, ...]:
+def left_over(observed: Observed) -> tuple[str, ...]:
     """Return the releases that belong to no module and that the policy would have purged."""
     removals = observed.removals
     if removals.purge is PurgePolicy.OFF:
@@ -171,11 +177,11 @@ def spared(observed: Observed) -> tuple[str, ...]:
     if observed.removals.allow_empty:
         return ()
     if not observed.modules:
-        return () if observed.hidden_by else _left_over(observed)
+        return () if observed.hidden_by else left_over(observed)
     own = {release for release, is_ours in observed.releases.items() if is_ours}
     own -= observed.removals.ignored
     explained = {str(module.name) for module in observed.modules} | observed.moved
     is_known = bool(own & explained) or any(module.name in observed.started for module in observed.modules)
     if not own or is_known or all(module.problem for module in observed.modules):
         return ()
-    return _left_over(observed)
+    return left_over(observed)

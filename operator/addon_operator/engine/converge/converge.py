@@ -6,7 +6,7 @@
 4. Begin to delete the disabled modules that left something behind, in reverse run order.
 5. Run the enabled modules, stage by stage; a stage is the modules of one order, side by side. Then delete
    what left a release meanwhile and is in no other one.
-6. Begin to purge the releases that no module directory explains.
+6. Begin to purge the releases that no module directory explains, as a second look has found, too.
 7. Run the ``afterAll`` hooks. If they changed global values, all begins again; after some rounds in a row
    only with a growing delay, so that hooks that never agree do not upgrade releases without end.
 
@@ -37,6 +37,8 @@ from addon_operator.kernel import names
 from addon_operator.modules import model, plan
 
 ACTIVATION_AFTER_ALL: Final = "AfterAllHooksChangeGlobalValues"
+ACTIVATION_ABSENCE: Final = "Absence"
+"""A second look at what seemed to be gone is due."""
 AT_ONCE: Final = 5
 """Rounds in a row that follow without a delay."""
 GIVE_WAY: Final = 3
@@ -126,6 +128,7 @@ class Converger:
         self._timers = timers
         self._backoff = ConvergeBackoff()
         self._later: asyncio.TimerHandle | None = None
+        self._second_look: asyncio.TimerHandle | None = None
         self._times_given_way = 0
         self._postponed: str | None = None
         self._wanted: str | None = None
@@ -253,6 +256,25 @@ class Converger:
             # Something of it was dropped by somebody who wants no converge; the rest is still to be done.
             self.request(self._postponed or activation)
 
+    def _look_twice(self) -> None:
+        """Have a second look follow at what seems to be gone, if anything does."""
+        if self._second_look is not None:
+            self._second_look.cancel()
+            self._second_look = None
+        second_look = self._discovery.second_look
+        if second_look is not None and (due := second_look.converged()) is not None:
+            timers = self._timers or asyncio.get_running_loop()
+            self._second_look = timers.call_later(due, self._look_now)
+
+    def _look_now(self) -> None:
+        """Converge for that; one that runs is done before, or stalled."""
+        self._second_look = None
+        if self._progress is None:
+            self.request(ACTIVATION_ABSENCE)
+        elif self._postponed is None:
+            self._postponed = ACTIVATION_ABSENCE
+            self._retry_request()
+
     async def _converge(self, progress: _Progress) -> None:
         """Take the steps that this module's docstring tells, in their order."""
         runner, activation = self._runner, progress.activation
@@ -267,6 +289,7 @@ class Converger:
             await self._stage(progress, stage, held)
         await runner.releases.let_go()
         self._begin(module_run.ReleasePurgeTask(runner, release, activation) for release in decided.purges)
+        self._look_twice()
         changing = await self._after_all(progress)
         if not changing:
             self._backoff.reset()

@@ -1,14 +1,15 @@
 """Discovery of modules: observe flags, ``enabled`` scripts and releases, and plan a converge of them."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from addon_operator.aio import absences
 from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.converge import cluster_requirements
 from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.engine.modules import module_run
-from addon_operator.kernel import errors, names
+from addon_operator.kernel import clock, errors, names
 from addon_operator.modules import model, plan, requirements
 from addon_operator.process import start_errors
 from addon_operator.values import sources, store
@@ -44,6 +45,37 @@ def _other_modules(modules: Sequence[model.Module], releases: str) -> str:
     )
 
 
+class SecondLook:
+    """Decides that module directories are gone whose releases are left: a second look finds none, either.
+
+    At a start, that comes after the first converge, which is not to wait for it.
+    """
+
+    def __init__(
+        self, time: clock.Clock, absence: float, unread: Callable[[Collection[str]], Awaitable[str]]
+    ) -> None:
+        """``unread`` says which directories of modules are there beside those of these names, if any are."""
+        self._absences = absences.Absences[str](time, absence)
+        self._unread = unread
+        self._has_converged = False
+        self._doubted: frozenset[str] = frozenset()
+
+    async def take(self, observed: plan.Observed) -> plan.Observed:
+        """Say which releases are in doubt; with a directory that nobody has read, all are."""
+        left = frozenset(plan.left_over(observed)) - observed.moved
+        gone = self._absences.look(left)
+        self._doubted = left - gone if self._has_converged else left
+        hidden_by = observed.hidden_by
+        if left - self._doubted and not hidden_by:
+            hidden_by = await self._unread([module.name for module in observed.modules])
+        return dataclasses.replace(observed, doubted=self._doubted, hidden_by=hidden_by)
+
+    def converged(self) -> float | None:
+        """Note that a converge is through; seconds until the next one is due, ``None`` if none is."""
+        self._has_converged = True
+        return self._absences.due if self._doubted else None
+
+
 class Discovery:
     """Gathers what the plan of a converge depends on."""
 
@@ -55,7 +87,10 @@ class Discovery:
         removals: plan.RemovalPolicy,
         cluster: cluster_requirements.ClusterRequirements,
         tell: events.Listener,
+        second_look: "SecondLook | None" = None,
     ) -> None:
+        """``second_look``: what decides that module directories are gone; without it, the first one does."""
+        self.second_look = second_look
         self._states = states
         self._values = values
         self._runner = runner
@@ -87,6 +122,8 @@ class Discovery:
         if spared := plan.spared(observed):
             # No script of a module that is not meant runs.
             raise NoModulesError(spared[::-1], observed.modules)
+        if self.second_look is not None:
+            observed = await self.second_look.take(observed)
         return dataclasses.replace(observed, verdicts=await self._verdicts(releases))
 
     def take(self, observed: plan.Observed, decided: plan.ConvergePlan) -> None:

@@ -209,6 +209,7 @@ class Discovery(module_discovery.Discovery):
 
     def __init__(self, steps: FakeSteps) -> None:
         self._fake = steps
+        self.second_look: module_discovery.SecondLook | None = None
         self._states = steps.runner.states
         self._values = store.ValuesStore(())
         self._tell = fakes.ignore

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import events, state, tasks
-from addon_operator.engine.converge import converge
+from addon_operator.engine.converge import converge, module_discovery
 from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel.names import ModuleName
@@ -585,3 +586,28 @@ async def test_a_delete_that_fails_holds_those_of_what_the_module_requires_and_n
     bench.steps.broken.clear()
     await bench.clock.advance(30)
     assert bench.ran[-2:] == ["delete a", "delete z"]
+
+
+class Looks(module_discovery.SecondLook):
+    """A second look that is due after these seconds, one after another."""
+
+    def __init__(self, *due: float | None) -> None:
+        self.due = list(due)
+
+    @override
+    def converged(self) -> float | None:
+        return self.due.pop(0)
+
+
+@pytest.mark.parametrize("broken", [[], ["run a"]], ids=["all is well", "a module fails"])
+async def test_a_second_look_follows_the_first_converge(working: Start, broken: list[str]) -> None:
+    bench = working(converge.OnFailure.CONTINUE)
+    bench.steps.plan = make_plan((10, ["a"]))
+    bench.steps.discovery.second_look = Looks(5.0, None)
+    bench.steps.broken.update(broken)
+    bench.converger.request("onStartup")
+    await clocks.settle()
+    assert bench.runs.count("discover") == 1
+    bench.timers.fire()
+    await clocks.settle()
+    assert bench.runs.count("discover") == 2

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import pathlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pytest
 from typing_extensions import override
@@ -13,8 +13,10 @@ from addon_operator.engine.converge import cluster_requirements, module_discover
 from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
+from addon_operator.loading import module_directories
 from addon_operator.modules import model, module_config, plan, requirements
 from addon_operator.values import config_map_reader, sources, store
+from tests.support import clocks
 from tests.unit.engine import fakes
 
 COMMON = "webEnabled: true\ndbEnabled: true\nweb: {size: small}\n"
@@ -281,3 +283,31 @@ async def test_an_api_that_is_not_served_removes_no_module_that_has_a_release_of
     assert (web.enabled, web.lacks) == (True, expected)
     for name in ("db", "foreign"):
         assert verdicts[ModuleName(name)].reason == expected
+
+
+async def test_a_release_is_left_over_when_a_second_look_after_the_first_converge_says_so_too(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "010-web").mkdir()
+    clock = clocks.Clock()
+
+    async def unread(modules: Collection[str]) -> str:
+        return module_directories.unread([tmp_path], modules)
+
+    look = module_discovery.SecondLook(clock, 10, unread)
+    web = model.Module(ModuleName("web"), 10, tmp_path / "010-web")
+    observed = plan.Observed([web], {}, {"web": True, "old": True})
+    verdicts = {web.name: model.Verdict(web.name, enabled=True, reason="")}
+
+    async def purges() -> tuple[str, ...]:
+        found = await look.take(observed)
+        return plan.plan_converge(dataclasses.replace(found, verdicts=verdicts)).purges
+
+    assert await purges() == ()
+    clock.now += 20
+    assert await purges() == (), "the first converge is not through yet"
+    assert look.converged() == 0
+    assert await purges() == ("old",)
+    assert look.converged() is None
+    (tmp_path / "020-old").mkdir()
+    assert await purges() == (), "its directory is back, and nobody has read it"

@@ -5,7 +5,8 @@ import pathlib
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.trials import packed, planned_changes, public_charts
+from tests.integration import helm_site
+from tests.trials import kept_objects, packed, planned_changes, public_charts
 
 pytestmark = pytest.mark.integration
 
@@ -35,3 +36,14 @@ def test_a_plan_without_the_cluster_foresees_a_handful_of_random_changes(
     assert (result.changes, result.rounds) == (12, 2)
     assert result.revisions + result.removals > 0
     assert result.without_effect > 0
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
+@helm_site.ANY_HELM
+def test_random_sequences_lose_nothing_and_leave_nothing_stuck(
+    devcluster: handle.DevCluster, helm: pathlib.Path, tmp_path: pathlib.Path, count: int
+) -> None:
+    result = kept_objects.run(devcluster, helm, tmp_path, range(1, 1 + count))
+    assert result.wrong == []
+    assert result.sequences == count
+    assert result.steps["mend"] == count

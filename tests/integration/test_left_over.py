@@ -171,3 +171,50 @@ def test_what_nobody_may_remove_is_drifted_until_the_object_is_made_again(
     modules.wait(operator, "web", Drifted="False", Ready="True")
     assert site.get("secret", "keys")["data"].keys() == {"a"}
     operator.stop()
+
+
+@pytest.mark.slow
+def test_an_object_that_helm_3_could_not_delete_is_named_and_goes_as_soon_as_it_may(
+    site: operator_site.Site,
+) -> None:
+    module = site.module("010-web", {"color": "{{ .Values.web.color }}"}, values="web: {color: red}\n")
+    old = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "old"}}
+    text = json.dumps(old)
+    (module / "templates" / "old.yaml").write_text(
+        f'{{{{ if eq .Values.web.color "red" }}}}{text}{{{{ end }}}}'
+    )
+    site.config(webEnabled="true")
+    operator = site.start().wait_ready().wait_idle()
+    policy = site.namespace
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["DELETE"]}
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    for kind, body in {
+        "": {
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": policy}},
+                "resourceRules": [rule],
+            },
+            "validations": [{"expression": "false", "message": "nobody deletes this"}],
+        },
+        "Binding": {"policyName": policy, "validationActions": ["Deny"]},
+    }.items():
+        manifest = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "metadata": {"name": policy},
+            "spec": body,
+        }
+        plural = f"{path}{'ybindings' if kind else 'ies'}"
+        made = site.request("POST", plural, {**manifest, "kind": f"ValidatingAdmissionPolicy{kind}"})
+        assert made.is_success, made
+    tried = f"/api/v1/namespaces/{site.namespace}/configmaps/old?dryRun=All"
+    operator.wait_until(lambda: not site.request("DELETE", tried).is_success, "the policy is in force")
+
+    site.config(web="color: green")
+    assert "ConfigMap old" in operator.wait_logged("level=warn", "Helm could not delete")
+    operator.wait_logged("level=warn", "could not be deleted", "nobody deletes this")
+    operator.wait_idle()
+    site.request("DELETE", f"{path}ybindings/{policy}")
+    operator.wait_until(lambda: site.request("DELETE", tried).is_success, "the policy is gone")
+    site.config(web="color: blue")
+    operator.wait_until(lambda: site.data("old") is None, "it goes after the next run")
+    operator.stop()

@@ -18,6 +18,7 @@ from addon_operator.kube import api_errors
 from addon_operator.kube.objects import crds
 from addon_operator.modules import keeping, manifests, release
 
+_SHOWN: Final = 5
 _STATEFUL_SET: Final = "StatefulSet"
 
 
@@ -178,15 +179,36 @@ class Keeper:
             await self._left.move(self._place, staying.moving.values())
         return frozenset(failed)
 
+    async def remember_left(self, going: Collection[manifests.ManifestResource]) -> None:
+        """Remember what a Helm did not delete that says nothing of a deletion which was refused: Helm 3."""
+        try:
+            live = await self._live.metadata(self._module, going)
+            left = {
+                each: _moving(each, found, with_data=False)
+                for each, found in live.items()
+                if found
+                and "deletionTimestamp" not in found["metadata"]
+                and keeping.is_own(found, self._place.name, self._place.namespace)
+            }
+            if left:
+                names_of = names.listed([str(each) for each in left], _SHOWN)
+                self._helm.warn(
+                    self._module, f"Helm could not delete {names_of}, which is tried again after each run"
+                )
+                await self._left.move(self._place, left.values())
+        except api_errors.KubernetesError as error:
+            self._helm.warn(self._module, f"whether Helm deleted what the release has no more: {error}")
+
     async def let_go(self) -> tuple[keeping.Kept, ...]:
         """Delete what the release lost and no release has now; gives what of it holds data, and stays.
 
-        Raises what the client raises, and then nothing of it is forgotten.
+        Raises the first error of the client, after all objects; what it is about is not forgotten.
         """
         moving = {left_objects.resource_of(each): each for each in self._left.moving.get(self._place, ())}
         live = await self._live.metadata(self._module, moving)
         bodies = await self._others.bodies(moving)
         kept: dict[manifests.ManifestResource, keeping.Kept] = {}
+        refused: list[api_errors.ApiError] = []
         for resource, each in reversed(moving.items()):
             found = live[resource]
             if found == {} or (
@@ -198,12 +220,18 @@ class Keeper:
                     if keeping.is_marked(found):
                         await self._live.patch(self._module, resource, keeping.unmark(bodies[resource]))
                 elif not keeping.holds_data(resource) or each.with_data:
-                    await self._live.remove(self._module, resource, found)
+                    try:
+                        await self._live.remove(self._module, resource, found)
+                    except api_errors.ApiError as error:
+                        refused.append(error)
+                        continue
                 elif keeping.is_marked(found):
                     body, _ = await self._live.get(self._module, resource)
                     kept[resource] = await self._kept(resource, found, keeping.Why.DATA, body)
             self._left.forget({each.uid})
         self._left.keep(self._module, kept)
+        if refused:
+            raise refused[0]
         return tuple(kept.values())
 
     def may_be_marked(self) -> manifests.Select:

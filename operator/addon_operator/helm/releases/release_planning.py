@@ -115,8 +115,8 @@ class ReleasePlanner:
 
     async def keep(
         self, request: release_types.ReleaseRequest, record: release_records.Record, *losing: keeper.Source
-    ) -> None:
-        """Let Helm not delete what must stay of what it is about to drop.
+    ) -> tuple[manifests.ManifestResource, ...]:
+        """Let Helm not delete what must stay of what it is about to drop; gives what it is to delete.
 
         What others have, and what cannot be marked, is taken out of ``record``, from which Helm starts.
         """
@@ -126,6 +126,7 @@ class ReleasePlanner:
         self.tell_kept(request.module, staying.kept.values())
         if spared:
             await self.records.rewrite(record, lambda text: manifests.without(text, spared.__contains__))
+        return tuple(each for each in staying.going if each not in spared)
 
     async def serve(
         self, record: release_records.Record

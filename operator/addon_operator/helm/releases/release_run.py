@@ -66,6 +66,7 @@ class ReleaseRun:
         self._keeper = planner.keeper_of(request.module, request.others, request.directory)
         self._had = ""
         self._tried: list[str] = []
+        self._going: tuple[manifests.ManifestResource, ...] = ()
         self._tries = failed_tries.FailedTries(
             planner.helm, planner.records, planner.live, request, self._keeper, planner.calls
         )
@@ -245,7 +246,7 @@ class ReleaseRun:
                     await self._records.rewrite(before, lambda _: less, is_other=False)
             if going := tuple(dict.fromkeys((*dropped, *unserved))):
                 losing = keeper.Source(before.revision, content, going)
-                await self._planner.keep(self._request, before, losing)
+                self._going = await self._planner.keep(self._request, before, losing)
             if self._left_out:
                 # Helm would take it for what the chart has no more.
                 left_out = self._left_out
@@ -286,6 +287,8 @@ class ReleaseRun:
             await self._planner.adoptions.settle(self._request.module)
         applied = await self._applied()
         await self._planner.clear_left(self._request.module, self._had, self._tried, applied)
+        if self._helm.binary.major < left_over.APPLIES_SINCE:
+            await self._keeper.remember_left([each for each in self._going if each not in self._left_out])
         await self._keeper.take_back(applied, self._had)
         if self._left_out:
             # The record says what the chart has: when the other module drops it, it is applied from there.

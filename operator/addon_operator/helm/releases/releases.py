@@ -23,6 +23,7 @@ from addon_operator.helm.releases import (
     uninstalling,
 )
 from addon_operator.kernel import errors, names
+from addon_operator.kube import api_errors
 from addon_operator.modules import keeping, manifests, model, release
 
 _ALONE: Final = release_types.Others()
@@ -191,15 +192,22 @@ class ReleaseManager:
     async def let_go(self, others_of: Callable[[names.ModuleName], release_types.Others]) -> None:
         """Delete what releases lost and no other one has gained; to be called when no module is left to run.
 
-        Raises the errors of the API client.
+        Raises the first error of the API client, after all releases.
         """
+        refused: list[api_errors.ApiError] = []
         for place in self._records.memory.moving:
             module = names.ModuleName(self.places.key(place))
             if not self._locks[module].locked():
                 async with self._locks[module]:
-                    kept = await self._planner.keeper_of(module, others_of(module)).let_go()
+                    try:
+                        kept = await self._planner.keeper_of(module, others_of(module)).let_go()
+                    except api_errors.ApiError as error:
+                        refused.append(error)
+                        continue
                     self._planner.tell_kept(module, kept)
                     self._planner.settled(module)
+        if refused:
+            raise refused[0]
 
     async def remove(
         self,

@@ -5,6 +5,7 @@ is that of the Go operator: named after the module, version 0.2.0.
 """
 
 import contextlib
+import os
 import pathlib
 import shutil
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from addon_operator.kernel import errors, json_types, names
 
 VIRTUAL_CHART_VERSION: Final = "0.2.0"
 _CRDS: Final = "crds"
+_LARGEST_COPY: Final = 2 * 1024 * 1024
+"""In bytes: no release has room for a larger file, so that Helm is told to pass it over."""
 
 
 def is_chart(directory: pathlib.Path) -> bool:
@@ -25,11 +28,12 @@ def is_chart(directory: pathlib.Path) -> bool:
 
 
 def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.Path) -> pathlib.Path:
-    """Return a directory to give to Helm: the module's own, or a view of it below ``private``.
+    """Return a copy of a module's chart below ``private``, for Helm.
 
-    The view has a ``Chart.yaml``, and nothing of ``crds/`` and of the hooks' virtual environment: Helm would
-    keep all that in the record of the release, which has room for a megabyte. The operator applies the
-    definitions itself.
+    What is rendered is what is installed then, whoever writes to the module meanwhile: what a chart lost in
+    between would be deleted without a look at it. The copy has a ``Chart.yaml``, and nothing of ``crds/`` and
+    of the hooks' virtual environment: Helm would keep all that in the record of the release, which has room
+    for a megabyte. The operator applies the definitions itself.
 
     Raises :class:`helm_errors.ChartError` when the files cannot be copied.
     """
@@ -37,12 +41,8 @@ def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.
     try:
         if not chart_files.is_complete(directory):
             return _virtual_chart(module, directory, target)
-        has_venv = (directory / chart_files.HOOKS / chart_files.VENV).is_dir()
-        if not (has_venv or _has_crds(directory)):
-            # Helm would look a relative path up in its repositories if it did not exist.
-            return directory.absolute()
-        _link_without_crds(directory.absolute(), target)
-        if has_venv:
+        _copy_chart(directory.absolute(), target)
+        if (directory / chart_files.HOOKS / chart_files.VENV).is_dir():
             _link_without_venv(directory.absolute() / chart_files.HOOKS, target / chart_files.HOOKS)
     except (OSError, shutil.Error, ValueError) as error:
         raise helm_errors.ChartError(module, _not_copied(directory, error)) from error
@@ -108,18 +108,8 @@ def _ignore_at(root: pathlib.Path) -> Callable[[str, list[str]], set[str]]:
     return ignore
 
 
-def _has_crds(directory: pathlib.Path) -> bool:
-    """Return whether a chart, or one within it, has definitions; a packed one may."""
-    if (directory / _CRDS).is_dir():
-        return True
-    charts = directory / subcharts.DIRECTORY
-    if not charts.is_dir():
-        return False
-    return any(each.name.endswith(subcharts.ARCHIVES) or _has_crds(each) for each in charts.iterdir())
-
-
-def _link_without_crds(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Make a directory of links to what a chart consists of, but for definitions."""
+def _copy_chart(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Copy what a chart consists of, but for definitions; what is no part of it is linked."""
     target.mkdir(parents=True)
     for entry in source.iterdir():
         if entry.name == _CRDS and entry.is_dir():
@@ -128,8 +118,21 @@ def _link_without_crds(source: pathlib.Path, target: pathlib.Path) -> None:
             (target / entry.name).mkdir()
             for chart in entry.iterdir():
                 _put_without_crds(chart, target / entry.name / chart.name)
-        else:
+        elif entry.name in chart_files.NOT_TEMPLATES:
             (target / entry.name).symlink_to(entry)
+        else:
+            _copy(entry, target / entry.name)
+
+
+def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
+    if source.is_dir() and not source.is_symlink() and os.access(source, os.R_OK | os.X_OK):
+        target.mkdir()
+        for entry in source.iterdir():
+            _copy(entry, target / entry.name)
+    elif source.is_file() and source.stat().st_size <= _LARGEST_COPY:
+        shutil.copyfile(source, target)
+    else:
+        target.symlink_to(source)
 
 
 def _link_without_venv(source: pathlib.Path, target: pathlib.Path) -> None:
@@ -142,7 +145,7 @@ def _link_without_venv(source: pathlib.Path, target: pathlib.Path) -> None:
 
 def _put_without_crds(chart: pathlib.Path, target: pathlib.Path) -> None:
     if chart.is_dir():
-        _link_without_crds(chart, target)
+        _copy_chart(chart, target)
     elif chart.name.endswith(subcharts.ARCHIVES):
         unpacked = target.with_name(_unpacked(target.name))
         for path, content in subcharts.members(chart):
@@ -151,7 +154,7 @@ def _put_without_crds(chart: pathlib.Path, target: pathlib.Path) -> None:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content)
     else:
-        target.symlink_to(chart)
+        _copy(chart, target)
 
 
 def _unpacked(name: str) -> str:

@@ -31,7 +31,7 @@ module's tests, and its values, which Helm would lay below those that it is give
 
 _KIB: Final = 1024
 _MIB: Final = 1024 * _KIB
-_NOT_TEMPLATES: Final = frozenset({"crds", "docs", "enabled", "hooks", "images", "openapi", "tests"})
+NOT_TEMPLATES: Final = frozenset({"crds", "docs", "enabled", "hooks", "images", "openapi", "tests"})
 MAX_FILE: Final = 64 * _MIB
 """How many bytes a file may have that is read whole: Helm takes none nearly as large."""
 _NEVER: Final = frozenset({".git", "__pycache__"})
@@ -176,8 +176,8 @@ class ChartFilesReader:
     def _read_what_matters(self, directory: pathlib.Path) -> dict[str, _Digest]:
         known = self._digests.get(directory, {})
         if not is_complete(directory):
-            return self._read(directory, NOT_IN_VIRTUAL_CHART | _NOT_TEMPLATES, known)
-        digests = self._read(directory, _NOT_TEMPLATES, known)
+            return self._read(directory, NOT_IN_VIRTUAL_CHART | NOT_TEMPLATES, known)
+        digests = self._read(directory, NOT_TEMPLATES, known)
         if _mentions(digests) & (Mention.FILES | Mention.TPL):
             return self._read(directory, frozenset(), known | digests)
         return digests

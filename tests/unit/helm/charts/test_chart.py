@@ -3,6 +3,7 @@
 import io
 import os
 import pathlib
+import shutil
 import tarfile
 from collections.abc import Mapping
 
@@ -35,9 +36,20 @@ def test_a_chart_is_a_chart_yaml_or_templates(
     assert chart.is_chart(tmp_path) is expected
 
 
-def test_a_complete_chart_is_used_as_it_is(module_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    assert chart.prepare(WEB, module_dir, tmp_path / "private") == module_dir
-    assert not (tmp_path / "private").exists()
+def test_helm_gets_a_copy_of_a_complete_chart_that_nobody_else_writes_to(
+    module_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    write(module_dir / "files" / "deep" / "a.txt", "a")
+    write(module_dir / "hooks" / "hook.sh")
+    (module_dir / "templates" / "nowhere.yaml").symlink_to("/gone")
+    (module_dir / "around").symlink_to(module_dir)
+    before = files_of(module_dir / "templates")
+    made = chart.prepare(WEB, module_dir, tmp_path / "private")
+    (module_dir / "files" / "deep" / "a.txt").write_text("b")
+    shutil.rmtree(module_dir / "templates")
+    assert (made / "files" / "deep" / "a.txt").read_text() == "a"
+    assert files_of(made / "templates") == before
+    assert (made / "hooks").is_symlink()
 
 
 def test_helm_gets_nothing_of_the_virtual_environment_of_hooks(

@@ -136,6 +136,17 @@ def test_what_several_examples_show_is_told_once(module: Module) -> None:
     )
 
 
+def test_an_object_of_two_modules_is_named_at_the_one_that_leaves_it_out(module: Module) -> None:
+    for each in (module, Module(module.path.parent, "zoo")):
+        each.write("templates/same.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: same}\n")
+    ((level, problem),), _ = module.lint()
+    assert level == "warning"
+    assert problem.startswith(f"{module.path}/templates/same.yaml:")
+    assert (
+        "renders ConfigMap same, which module zoo renders too: with both enabled it belongs to zoo" in problem
+    )
+
+
 def test_what_a_list_has_twice_and_what_is_not_a_quantity_are_told(module: Module) -> None:
     """The API server says so when Helm 4 applies it, and drops one of them when Helm 3 patches it."""
     more = "image: web, env: [{name: A}, {name: A}], resources: {limits: {cpu: 12x}}}"

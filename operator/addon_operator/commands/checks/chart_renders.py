@@ -234,11 +234,11 @@ def _in_words(text: str) -> str:
 
 
 def _twice(
-    document: manifest_diff.ManifestDocument, file: str, first: dict[tuple[str, ...], str]
+    document: manifest_diff.ManifestDocument, file: str, namespace: str, first: dict[tuple[str, ...], str]
 ) -> Iterator[tuple[template_lines.Field, str]]:
     """Yield each object that was rendered before with a sentence; ``first`` says where each was."""
     for body in object_checks.bodies(document):
-        identity = object_checks.identity(body, _NAMESPACE)
+        identity = object_checks.identity(body, namespace)
         if identity is None:
             continue
         if identity in first:
@@ -273,9 +273,27 @@ class _Renders:
         self._has_global_hooks = template_values.has_hooks(hook_files.global_hooks_root(global_hooks))
         self._by_helm_4 = _ERROR if helm.binary.major >= _HELM_4 else _WARNING
         self._turns = asyncio.Semaphore(os.cpu_count() or 1)
+        self._places = helm.places
+        self._rendered: dict[tuple[str, ...], dict[names.ModuleName, tuple[str, template_lines.Field]]] = {}
+        """Which modules render an object, and where."""
 
     async def reports(self, charts: Sequence[model.Module]) -> Sequence[values_check.ValuesReport]:
-        return await asyncio.gather(*map(self._report, charts))
+        found = await asyncio.gather(*map(self._report, charts))
+        return [*found, values_check.ValuesReport(tuple(self._shared()), 0)]
+
+    def _shared(self) -> Iterator[values_check.Finding]:
+        """Yield a finding for each module that renders an object which belongs to one that runs later."""
+        lines = template_lines.Places()
+        for by_module in self._rendered.values():
+            *earlier, owner = sorted(by_module, key=self._places.turn)
+            for module in earlier:
+                file, field = by_module[module]
+                said = (
+                    f"{lines.of(file, field)} renders {field.kind} {field.name}, which module {owner} "
+                    f"renders too: with both enabled it belongs to {owner}, which runs later, and the "
+                    f"release of {module} leaves it out; give one another name, or remove it"
+                )
+                yield values_check.Finding(_WARNING, module, said, _Rule.OBJECT_SHARED)
 
     async def _report(self, module: model.Module) -> values_check.ValuesReport:
         async with self._turns:
@@ -362,11 +380,16 @@ class _Renders:
         findings = []
         first: dict[tuple[str, ...], str] = {}
         places = template_lines.Places()
+        namespace = self._places.of(module.name).namespace
         for document in manifest_diff.parse(manifest):
             file = messages.in_module(document.source, module.chart_directory)
+            for body in object_checks.bodies(document):
+                if (identity := object_checks.identity(body, namespace)) is not None:
+                    where = file, template_lines.Field(str(body["kind"]), identity[-1])
+                    self._rendered.setdefault(identity, {}).setdefault(module.name, where)
             findings += [
                 values_check.Finding(_ERROR, module.name, f"{places.of(file, field)} {text}", _Rule.OBJECT)
-                for field, text in _twice(document, file, first)
+                for field, text in _twice(document, file, namespace, first)
             ]
             for mistake, text, wrong in self._objects.problems(document):
                 said = f"{places.of(file, wrong)} {text}"

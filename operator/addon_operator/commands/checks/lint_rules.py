@@ -30,6 +30,7 @@ class Rule(enum.StrEnum):
     UNKNOWN_VALUE = "unknown-value"
     RENDER = "render"
     OBJECT = "object"
+    OBJECT_SHARED = "object-shared"
     UNKNOWN_FIELD = "unknown-field"
     INCOMPLETE_OBJECT = "incomplete-object"
     CRD = "crd"
@@ -60,6 +61,7 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
         Rule.UNKNOWN_VALUE: "Templates read only values that there can be, as schemas say.",
         Rule.RENDER: "The chart renders, with the values of the files and with each example.",
         Rule.OBJECT: "Kubernetes takes what is rendered.",
+        Rule.OBJECT_SHARED: "An object belongs to one module.",
         Rule.UNKNOWN_FIELD: "What is rendered has only fields that Kubernetes knows.",
         Rule.INCOMPLETE_OBJECT: "What is rendered has all fields that Kubernetes requires.",
         Rule.CRD: "Definitions in crds/ can be applied, and each is there once.",

@@ -116,6 +116,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "nextTry": None,
         "cure": [],
         "maintenance": "",
+        "unmet": "",
         "foreignRecord": "",
         "chartLost": "",
         "hooksFail": [],

@@ -35,7 +35,7 @@ from addon_operator.helm.charts import chart
 from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster
 from addon_operator.loading import hook_files
-from addon_operator.modules import manifests, model, plan, release, requirements
+from addon_operator.modules import manifests, model, plan, release, requirements, windows
 from addon_operator.settings import settings as settings_module
 from addon_operator.values import checks
 from addon_operator.values.schema import schema_violations
@@ -136,7 +136,8 @@ class _Planner:
         self._notes = notes
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
         self._given = given_values.HookValuesOrigin()
-        self._releases: Collection[str] = ()
+        self._releases: Mapping[str, int] = {}
+        """The number of the last revision of each."""
         self._seen = cluster.Cluster(
             parts.kube, parts.kinds, settings.namespace, waiting.SystemTime(), _no_watch
         )
@@ -151,7 +152,7 @@ class _Planner:
     async def make(self, chosen: Collection[names.ModuleName]) -> plan_report.PlanReport:
         self._manager.places.assign(requirements.in_run_order(self._modules.values()))
         revisions = await self._manager.observe_all()
-        self._releases = {name for name, revision in revisions.items() if revision.exists}
+        self._releases = {name: each.number for name, each in revisions.items() if each.exists}
         if self._has_hooks(self._modules.values()):
             self._given = await self._given_sources.take()
         ours = {name: self._manager.is_ours(revision) for name, revision in revisions.items()}
@@ -207,7 +208,10 @@ class _Planner:
             staying = await self._manager.preview_removal(release, others, directory)
         except errors.AddonOperatorError as error:
             return (f"what the removal of {what} deletes is not known: {error}",)
-        return tuple(plan_report.removed(what, staying))
+        told = tuple(plan_report.removed(what, staying))
+        if self._manager.is_unconfirmed(release, self._releases[release]):
+            told += (f"the removal of {what} {windows.waiting('', release)}",)
+        return told
 
     def _namespace_of(self, release: str) -> str:
         return self._manager.places.of(release).namespace

@@ -177,7 +177,7 @@ async def test_a_deleted_secret_is_restored_without_a_new_authority(running: Rep
     path = paths.of("v1", "secrets", namespace=running.namespace, name=SECRET)
     await running.kube.delete(path)
     assert (await running.store.refresh()).bundle == bundle
-    assert (await running.kube.get(path))["type"] == "kubernetes.io/tls"
+    assert {"tls.crt", "tls.key"} <= (await running.kube.get(path))["data"].keys()
 
 
 async def test_missing_rights_are_one_warning_with_the_rule(

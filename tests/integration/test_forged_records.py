@@ -194,7 +194,8 @@ def test_a_memory_that_is_lost_or_put_back_costs_no_release(site: operator_site.
     assert all(each in line for each in ("kept", "left", "gone"))
     assert "theirs" not in line
     operator.stop()
-    site.start().wait_ready().wait_idle().stop()
-    assert site.revisions().keys() == {"kept", "theirs"}
+    operator = site.start().wait_ready().wait_idle()
+    operator.wait_until(lambda: site.revisions().keys() == {"kept", "theirs"}, "what has no module goes")
+    operator.stop()
     assert site.get("secret", "sh.helm.release.v1.theirs.v1")["metadata"]["resourceVersion"] == theirs
     assert not left.exists()

@@ -68,9 +68,9 @@ def test_releases_of_the_go_operator_are_adopted_unchanged(site: operator_site.S
 
     before = site.helm_calls()
     again = site.start().wait_ready().wait_idle()
+    again.wait_until(lambda: site.revisions() == stay, "what nobody has a module for goes")
     after = [each for each in site.helm_calls()[len(before) :] if not each.startswith("uninstall")]
     assert after == [], "the next start knows them as its own"
-    assert site.revisions() == stay
     assert site.data("idle") is None
     site.config(web="color: blue")
     again.wait_until(lambda: site.data("web") == {"color": "blue"}, "an edit is applied")

@@ -235,11 +235,16 @@ def test_a_recorded_state_tells_what_a_change_does_without_a_cluster_or_a_secret
     assert not any(each["pending"] for name, each in changed.items() if name != "look")
     assert "written-in" not in str(changed)
     commented_by_the_workflow(site)
-    site.start().wait_ready().stop()
-    after = site.revisions()
-    assert {name for name in before | after if before.get(name) != after.get(name)} == {
-        name for name, each in changed.items() if each["action"] != "nothing"
-    }
+    planned_to_change = {name for name, each in changed.items() if each["action"] != "nothing"}
+    operator = site.start().wait_ready()
+
+    def changed_now() -> set[str]:
+        after = site.deployed()
+        return {name for name in before | after if before.get(name) != after.get(name)}
+
+    operator.wait_until(lambda: changed_now() == planned_to_change, "what was planned, with the purge")
+    operator.stop()
+    assert changed_now() == planned_to_change
     comment = site.command("plan", "--state", "state.json", "-o", "markdown", **without_cluster(site))
     assert comment.returncode == 3
     assert "| `gone` | 🔴 purge |" in comment.stdout

@@ -161,7 +161,12 @@ def test_a_release_of_another_operator_is_neither_removed_nor_changed(
         forget(conflict)
     finally:
         operator.stop()
-    run(site).stop()
+    operator = run(site)
+    operator.wait_until(
+        lambda: records(site, edge) == {"web": 1, "theirs": 1, "old": 1},
+        "what was ours and has no module goes",
+    )
+    operator.stop()
     assert records(site, edge) == {"web": 1, "theirs": 1, "old": 1}
     assert site.revisions() == {"guest": 1}
 

@@ -67,6 +67,19 @@ def unknown_keys(document: JsonObject, schema: Mapping[str, Any]) -> Iterator[st
             yield f"the key {key!r} is not known here; {elsewhere.get(key) or nearest(key, known, elsewhere)}"
 
 
+def given(document: JsonObject, schema: Mapping[str, Any]) -> JsonObject:
+    """Return the known keys of a document, without optional ones that are null.
+
+    jq and Go write null for what an object does not have, or a hook did not set.
+    """
+    known, required = schema["properties"], schema["required"]
+    return {
+        key: value
+        for key, value in document.items()
+        if key in known and (value is not None or key in required)
+    }
+
+
 def place(*parts: str | int) -> str:
     """Return a path as people write it: ``kubernetes[0].labelSelector``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)

@@ -6,7 +6,7 @@ that hold them. Documents that are not laid out in the usual way are parsed whol
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import yaml
@@ -176,6 +176,11 @@ class _TextLoader(yaml_loader.Loader):
 
 
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+def bodies(manifest: str, wanted: Collection[ManifestResource]) -> dict[ManifestResource, Object]:
+    """Return the wanted objects of a manifest by what they are; see :func:`find_objects`."""
+    return dict(find_objects(manifest, wanted.__contains__))
 
 
 def find_objects(manifest: str, is_wanted: Select) -> Iterator[tuple[ManifestResource, Object]]:

@@ -233,23 +233,6 @@ def _in_words(text: str) -> str:
     )
 
 
-def _twice(
-    document: manifest_diff.ManifestDocument, file: str, namespace: str, first: dict[tuple[str, ...], str]
-) -> Iterator[tuple[template_lines.Field, str]]:
-    """Yield each object that was rendered before with a sentence; ``first`` says where each was."""
-    for body in object_checks.bodies(document):
-        identity = object_checks.identity(body, namespace)
-        if identity is None:
-            continue
-        if identity in first:
-            said = (
-                f"renders {body['kind']} {identity[-1]}, which {first[identity]} renders, too; Helm refuses "
-                "to install both, and later keeps one: give one another name, or remove it"
-            )
-            yield template_lines.Field(str(body["kind"]), identity[-1]), said
-        first.setdefault(identity, file)
-
-
 class _Renders:
     def __init__(
         self,
@@ -294,6 +277,24 @@ class _Renders:
                     f"release of {module} leaves it out; give one another name, or remove it"
                 )
                 yield values_check.Finding(_WARNING, module, said, _Rule.OBJECT_SHARED)
+
+    def _twice(
+        self, module: names.ModuleName, document: manifest_diff.ManifestDocument, file: str, namespace: str
+    ) -> Iterator[tuple[template_lines.Field, str]]:
+        """Note where objects are rendered; yield each that the module rendered before, with a sentence."""
+        for body in object_checks.bodies(document):
+            identity = object_checks.identity(body, namespace)
+            if identity is None:
+                continue
+            field = template_lines.Field(str(body["kind"]), identity[-1])
+            by_module = self._rendered.setdefault(identity, {})
+            if module in by_module:
+                said = (
+                    f"renders {field.kind} {field.name}, which {by_module[module][0]} renders, too; Helm "
+                    "refuses to install both, and later keeps one: give one another name, or remove it"
+                )
+                yield field, said
+            by_module.setdefault(module, (file, field))
 
     async def _report(self, module: model.Module) -> values_check.ValuesReport:
         async with self._turns:
@@ -378,18 +379,13 @@ class _Renders:
             object_checks.Mistake.REPEATED: self._by_helm_4,
         }
         findings = []
-        first: dict[tuple[str, ...], str] = {}
         places = template_lines.Places()
         namespace = self._places.of(module.name).namespace
         for document in manifest_diff.parse(manifest):
             file = messages.in_module(document.source, module.chart_directory)
-            for body in object_checks.bodies(document):
-                if (identity := object_checks.identity(body, namespace)) is not None:
-                    where = file, template_lines.Field(str(body["kind"]), identity[-1])
-                    self._rendered.setdefault(identity, {}).setdefault(module.name, where)
             findings += [
                 values_check.Finding(_ERROR, module.name, f"{places.of(file, field)} {text}", _Rule.OBJECT)
-                for field, text in _twice(document, file, namespace, first)
+                for field, text in self._twice(module.name, document, file, namespace)
             ]
             for mistake, text, wrong in self._objects.problems(document):
                 said = f"{places.of(file, wrong)} {text}"

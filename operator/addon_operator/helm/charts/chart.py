@@ -118,7 +118,7 @@ def _copy_chart(source: pathlib.Path, target: pathlib.Path) -> None:
             (target / entry.name).mkdir()
             for chart in entry.iterdir():
                 _put_without_crds(chart, target / entry.name / chart.name)
-        elif entry.name in chart_files.NOT_TEMPLATES:
+        elif entry.name in chart_files.NOT_TEMPLATES | chart_files.NEVER:
             (target / entry.name).symlink_to(entry)
         else:
             _copy(entry, target / entry.name)

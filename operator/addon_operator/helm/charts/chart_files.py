@@ -34,7 +34,7 @@ _MIB: Final = 1024 * _KIB
 NOT_TEMPLATES: Final = frozenset({"crds", "docs", "enabled", "hooks", "images", "openapi", "tests"})
 MAX_FILE: Final = 64 * _MIB
 """How many bytes a file may have that is read whole: Helm takes none nearly as large."""
-_NEVER: Final = frozenset({".git", "__pycache__"})
+NEVER: Final = frozenset({".git", "__pycache__"})
 HOOKS: Final = "hooks"
 VENV: Final = "venv"
 """The virtual environment of a module's hooks, which lies among them: many files that no chart reads."""
@@ -231,7 +231,7 @@ def _walk(
         inside = above | {_identity(pathlib.Path(path).stat())}
         with os.scandir(path) as entries:
             for entry in entries:
-                if entry.name in _NEVER or (not prefix and entry.name in without):
+                if entry.name in NEVER or (not prefix and entry.name in without):
                     continue
                 if prefix + entry.name == _VENV:
                     continue

@@ -102,7 +102,9 @@ class Keeper:
         others = set(await self._others.give_up(going))
         bodies: dict[manifests.ManifestResource, manifests.Object] = {}
         for source in sources:
-            bodies |= await asyncio.to_thread(_bodies, source.content.manifest, frozenset(going) - others)
+            bodies |= await asyncio.to_thread(
+                manifests.bodies, source.content.manifest, frozenset(going) - others
+            )
         live = await self._live.metadata(self._module, bodies)
         others |= {
             each for each, found in live.items() if found is not None and self._is_of_others(found, only_own)
@@ -197,7 +199,9 @@ class Keeper:
                 )
                 await self._left.move(self._place, left.values())
         except api_errors.KubernetesError as error:
-            self._helm.warn(self._module, f"whether Helm deleted what the release has no more: {error}")
+            self._helm.warn(
+                self._module, f"it is not known whether Helm deleted what left the release: {error}"
+            )
 
     async def let_go(self) -> tuple[keeping.Kept, ...]:
         """Delete what the release lost and no release has now; gives what of it holds data, and stays.
@@ -250,7 +254,7 @@ class Keeper:
             of_others = await self._others.bodies(added)
             looked_at = [each for each in added if each in of_others or may_be_marked(each)]
             wanted = {*looked_at, *(each for each in added if each.kind == _STATEFUL_SET)}
-            bodies = await asyncio.to_thread(_bodies, manifest, frozenset(wanted)) if wanted else {}
+            bodies = await asyncio.to_thread(manifests.bodies, manifest, frozenset(wanted)) if wanted else {}
             live = await self._live.metadata(self._module, looked_at)
             live |= await self._claims(bodies)
             for resource, found in live.items():
@@ -324,12 +328,6 @@ class Keeper:
                     each for each in secrets if each.identity(self._place.namespace) not in alike
                 )
         return frozenset(by_chance)
-
-
-def _bodies(
-    manifest: str, wanted: frozenset[manifests.ManifestResource]
-) -> dict[manifests.ManifestResource, manifests.Object]:
-    return dict(manifests.find_objects(manifest, wanted.__contains__))
 
 
 def _moving(

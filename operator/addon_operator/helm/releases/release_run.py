@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from addon_operator.documents import json_documents
@@ -332,7 +332,7 @@ class ReleaseRun:
         """Find what the manifest has and Helm must not make, as it belongs to a module that runs later."""
         resources = await asyncio.to_thread(manifests.resources, manifest)
         later = frozenset(await self._request.others.later(resources))
-        found = await asyncio.to_thread(_objects, manifest, later) if later else {}
+        found = await asyncio.to_thread(manifests.bodies, manifest, later) if later else {}
         self._left_out = found
 
     async def _files(self, plan: release_planning.ReleasePlan) -> verbs.Files:
@@ -509,9 +509,3 @@ class ReleaseRun:
             adopted=self._adopted,
             seconds=dict(self._stopwatch.seconds),
         )
-
-
-def _objects(
-    manifest: str, wanted: Collection[manifests.ManifestResource]
-) -> dict[manifests.ManifestResource, manifests.Object]:
-    return dict(manifests.find_objects(manifest, wanted.__contains__))

@@ -28,6 +28,11 @@ class ReviewType(enum.StrEnum):
         return f"kubernetes{self.value}"
 
 
+def is_wide(groups: Sequence[object], resources: Sequence[object]) -> bool:
+    """Say whether a rule with these does not name its resources."""
+    return "*" in groups or "*" in resources or "*/*" in resources
+
+
 @dataclass(frozen=True, slots=True)
 class WebhookRule:
     """Operations on resources; the meaning is that of ``RuleWithOperations`` in the Kubernetes API."""
@@ -41,7 +46,7 @@ class WebhookRule:
     @property
     def is_wide(self) -> bool:
         """Whether it does not name its resources, and so stands for what clusters live by, too."""
-        return "*" in self.api_groups or not {"*", "*/*"}.isdisjoint(self.resources)
+        return is_wide(self.api_groups, self.resources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ Source: the validation of ``admissionregistration.k8s.io/v1`` in the Kubernetes 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from addon_operator.hook_contract.configuration import conversion_bindings
+from addon_operator.hook_contract.configuration import conversion_bindings, webhook_bindings
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 _ANY: Final = "*"
@@ -56,7 +56,7 @@ def wide(where: str, item: JsonObject) -> Iterator[str]:
     if item.get("failurePolicy", "Fail") != "Fail" or item.get("locks") == "cluster":
         return
     for index, rule in enumerate(_list(item, "rules")):
-        if _ANY in _list(rule, "apiGroups") or any(name in (_ANY, _ALL) for name in _list(rule, "resources")):
+        if webhook_bindings.is_wide(_list(rule, "apiGroups"), _list(rule, "resources")):
             yield (
                 f"{where}.rules[{index}]: with '*' in apiGroups or resources and failurePolicy Fail, nobody "
                 "can change anything in the cluster while no operator answers; name groups and resources, or "

@@ -142,19 +142,14 @@ def _operation(index: int, document: JsonValue, where: str) -> Operation:
 
 
 def _without_unset(document: JsonObject) -> JsonObject:
-    """Return the known keys without what Go and jq write for those that a hook did not set.
+    """Return what the document gives, without the empty name that Go writes for an ``expire``.
 
     A label that is null has no value, as for the Go operator: without it, the series would have other labels
     than the metric has elsewhere.
     """
-    is_expire = document.get("action") == EXPIRE
-    given: JsonObject = {
-        key: value
-        for key, value in document.items()
-        if key in _SCHEMA["properties"]
-        and value is not None
-        and not (is_expire and key == "name" and value == "")
-    }
+    given = violations.given(document, _SCHEMA)
+    if given.get("action") == EXPIRE and given.get("name") == "":
+        del given["name"]
     if isinstance(labels := given.get("labels"), dict):
         given["labels"] = {name: "" if value is None else value for name, value in labels.items()}
     return given

@@ -207,16 +207,8 @@ def _name(document: JsonObject, where: str) -> str:
 
 
 def _decoded(document: JsonObject, schema: object_schemas.Schema, where: str) -> JsonObject:
-    """Return the document with what may be given as a text, ``object`` or a patch, taken out of it.
-
-    It has no keys that its schema does not know, and no optional ones that are null, which jq writes for what
-    an object does not have.
-    """
-    decoded: JsonObject = {
-        key: value
-        for key, value in document.items()
-        if key in schema["properties"] and (value is not None or key in schema["required"])
-    }
+    """Return what the document gives, with what may be a text, ``object`` or a patch, taken out of it."""
+    decoded = violations.given(document, schema)
     if (said := document.get(object_schemas.OF_GO_SDK)) is not None:
         decoded.setdefault("ignoreMissingObject", said)
     for key in ("object", "mergePatch", "jsonPatch"):

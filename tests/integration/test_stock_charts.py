@@ -137,10 +137,10 @@ def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_sa
         assert len(site.helm_calls()) == calls
         site.config(webEnabled="false")
         operator_process.wait_until(
-            lambda: site.find("configmap", "front-seen", edge) is None,
-            "the release is removed",
+            lambda: site.listed("secret", edge, labelSelector="owner=helm") == [],
+            "the release is removed, its record last",
         )
-        assert site.listed("secret", edge, labelSelector="owner=helm") == []
+        assert site.find("configmap", "front-seen", edge) is None
     finally:
         operator.stop()
 

@@ -79,7 +79,7 @@ reference: $(STAMP) ## Write the tables of docs/reference/settings.md and metric
 manifests: $(STAMP) ## Render deploy/manifests from the chart
 	@$(BIN)/python scripts/manifests.py
 
-pin-images: $(STAMP) ## Write the digests of the image's base images (needs the registry)
+pin-images: $(STAMP) ## Write the digests of base images and of git-sync (needs their registries)
 	@$(BIN)/python scripts/pin_images.py
 
 lock: ## Resolve the dependencies anew (needs uv)

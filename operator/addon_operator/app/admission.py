@@ -180,7 +180,9 @@ class Admission(health.Part):
             self._log,
             self._clock,
         )
-        registry = conversion_registry.ConversionRegistry(registrar, self.conversions)
+        registry = conversion_registry.ConversionRegistry(
+            registrar, self.conversions, needs_certificate=self._clients is not None
+        )
         self._run("conversions", registry.keep)
         return registry
 

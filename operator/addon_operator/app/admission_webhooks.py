@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from addon_operator.admission import review_budget, review_shapes, reviews
+from addon_operator.admission.certificates import certificate_store
 from addon_operator.admission.conversions import conversion_handler
 from addon_operator.admission.hooks import hook_registry, hook_reviews
 from addon_operator.admission.pods import pod_handler
@@ -169,7 +170,7 @@ def routes(
     check_config: reviews.ReviewHandler,
     ask_hooks: reviews.ReviewHandler,
     convert: reviews.BodyHandler,
-    guard: site.Guard,
+    guard: certificate_store.CertificateStore,
 ) -> Mapping[str, site.Route]:
     """Return the paths and their bounds. What has effects beyond its answer takes complete reviews only."""
     pods = review_shapes.ReviewShape("", "pods")

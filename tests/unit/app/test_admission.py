@@ -5,6 +5,12 @@ import pathlib
 import pytest
 
 from addon_operator.admission import reviews
+from addon_operator.admission.certificates import (
+    certificate_store,
+    certificate_store_files,
+    path_keys,
+    tls,
+)
 from addon_operator.admission.conversions import conversion_handler, converter
 from addon_operator.admission.hooks import hook_reviews
 from addon_operator.admission.pods import pod_handler
@@ -148,14 +154,16 @@ def test_edits_of_values_are_not_checked_if_that_is_not_wanted() -> None:
     assert admission_webhooks.CHECK_CONFIG not in webhooks(CONFIG_VALIDATION="no")
 
 
-class Nobody:
-    """Knows no random part of a path."""
-
-    async def accepts(self, key: str) -> bool:
-        return False
-
-    def expose(self) -> None:
-        """Nobody is asked."""
+def no_certificates() -> certificate_store.CertificateStore:
+    clock = api_server.Pauses()
+    kube = api_server.client_of(api_server.ApiServer(), clock)
+    return certificate_store.CertificateStore(
+        certificate_store_files.FileSource(pathlib.Path("nowhere")),
+        tls.LiveTls(),
+        path_keys.PathKeys(kube, "system", "none", clock),
+        logs.Lines(),
+        clock,
+    )
 
 
 @rows.each(
@@ -176,7 +184,7 @@ def test_the_site_answers_the_webhooks_that_are_registered_and_no_others(environ
         check_config=handler,
         ask_hooks=handler,
         convert=conversion_handler.ConversionHandler(converter.DeclaredConversions()),
-        guard=Nobody(),
+        guard=no_certificates(),
     )
     of_hooks = {*hook_reviews.ROUTES.values(), conversion_handler.ROUTE}
     assert served.keys() - of_hooks == webhooks(**environ).keys()

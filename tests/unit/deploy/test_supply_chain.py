@@ -20,6 +20,7 @@ pin_images: Any = scripts_loaded.load("pin_images")
 
 ROOT = dockerfile.ROOT
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
+CHART = ROOT / "deploy" / "chart" / "addon-operator"
 DIGEST = f"sha256:{'a' * 64}"
 RECIPE = """\
 ARG PYTHON_IMAGE=docker.io/library/python:3.13-slim
@@ -236,16 +237,16 @@ def test_a_release_is_not_made_where_nobody_could_ask_for_vulnerabilities(runner
     assert (audited(), audited(**audit["env"])) == (0, 1)
 
 
-def test_base_images_without_a_digest_are_found_and_given_one() -> None:
-    assert pin_images.without_digest(RECIPE) == ["library/python:3.13-slim"]
+def test_images_without_a_digest_are_found_and_given_one() -> None:
+    assert pin_images.without_digest(RECIPE) == ["docker.io/library/python:3.13-slim"]
     asked = []
 
-    def digest_of(repository: str, tag: str) -> str:
-        asked.append((repository, tag))
+    def digest_of(*image: str) -> str:
+        asked.append(image)
         return DIGEST
 
     pinned = pin_images.pinned(RECIPE, digest_of)
-    assert asked == [("library/python", "3.13-slim"), ("library/golang", "1.26")]
+    assert asked == [("docker.io", "library/python", "3.13-slim"), ("docker.io", "library/golang", "1.26")]
     assert pinned == RECIPE.replace(":3.13-slim", f":3.13-slim@{DIGEST}").replace("b" * 64, "a" * 64)
     assert pin_images.without_digest(pinned) == []
 
@@ -254,3 +255,24 @@ def test_the_check_sees_every_base_image_of_the_recipe() -> None:
     text = dockerfile.PATH.read_text("utf-8")
     images = {one.words[0] for one in dockerfile.read() if one.name == "FROM"}
     assert len(pin_images.pinned(text, lambda *_: DIGEST).split(DIGEST)) - 1 == len(images)
+
+
+def test_every_image_of_the_chart_that_is_released_is_named_by_its_digest(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    templates = "".join(file.read_text("utf-8") for file in (CHART / "templates").iterdir())
+    sources = set(re.findall(r"^\s*(?:- )?image: \{\{ ?(.+?) \| quote ?\}\}$", templates, re.MULTILINE))
+    assert sources == {'include "addon-operator.image" .', "$git.image"}, "of our own, and of git-sync"
+    values = runner.root / "deploy" / "chart" / "addon-operator" / "values.yaml"
+    monkeypatch.setattr(pin_images, "_FILES", (values,))
+    monkeypatch.setattr(pin_images, "asked_of_registry", lambda *_: DIGEST)
+    values.write_text(re.sub("(git-sync:v[0-9.]+).*", r"\1", values.read_text("utf-8")), "utf-8")
+    assert pin_images.main(["--check"]) == 1, "no release is made of a chart with a tag alone"
+    assert "git-sync" in capsys.readouterr().out
+    assert pin_images.main([]) == pin_images.main(["--check"]) == 0
+    runner.program("helm", f'[ "$1" != push ] || echo "Digest: {DIGEST}" >&2')
+    runner.program("cosign", "")
+    assert runner.run("Package the chart with this image, push and sign it").returncode == 0
+    released = yaml.safe_load(values.read_text("utf-8"))
+    assert released["image"]["digest"] == DIGEST
+    assert released["modules"]["git"]["image"].endswith(f":v4.7.1@{DIGEST}")

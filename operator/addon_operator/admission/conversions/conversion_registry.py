@@ -7,16 +7,23 @@ from collections.abc import Collection, Sequence
 from addon_operator.admission.conversions import converter
 from addon_operator.admission.registration import conversion_registration
 from addon_operator.hook_contract import hook_entries
+from addon_operator.kernel import errors
 
 
 class ConversionRegistry:
     """Has definitions point here as long as hooks convert their objects."""
 
     def __init__(
-        self, registrar: conversion_registration.ConversionRegistrar, served: converter.DeclaredConversions
+        self,
+        registrar: conversion_registration.ConversionRegistrar,
+        served: converter.DeclaredConversions,
+        *,
+        needs_certificate: bool = False,
     ) -> None:
+        """``needs_certificate``: clients without one are not answered, as with ``WEBHOOK_CLIENT_CA``."""
         self._registrar = registrar
         self._served = served
+        self._needs_certificate = needs_certificate
 
     async def keep(self) -> None:
         """Look after the definitions, until cancelled."""
@@ -34,6 +41,11 @@ class ConversionRegistry:
         Raises :class:`.DeclaredTwiceError` for a conversion that another hook declares, and another
         :class:`.AddonOperatorError` when it cannot be written now.
         """
+        if entries and self._needs_certificate:
+            raise errors.ConfigurationError(
+                f"{entries[0]} cannot be registered: API servers present no certificate when they have "
+                "objects converted, and WEBHOOK_CLIENT_CA asks for one; leave one of the two out"
+            )
         # Those of an owner that was switched off and on again did not begin anew.
         self._served.replace(owner, entries)
         self._served.check(owner)

@@ -24,13 +24,13 @@ import functools
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from aiohttp import web
 
 from addon_operator.admission import events, review_budget, review_shapes, reviews
-from addon_operator.admission.certificates import tls
+from addon_operator.admission.certificates import certificate_store, tls
 from addon_operator.admission.server import connections
 from addon_operator.aio import listening, waiting
 from addon_operator.kernel import clock, errors
@@ -79,18 +79,6 @@ class AdmissionListenError(errors.ConfigurationError):
     """The address and port of the admission server cannot be listened on."""
 
 
-class Guard(Protocol):
-    """Knows the random part of paths; :class:`.CertificateStore`, or a test."""
-
-    async def accepts(self, key: str) -> bool:
-        """Say whether the API server may call with it."""
-        ...
-
-    def expose(self) -> None:
-        """Have it changed soon: the API server may have quoted it in an error."""
-        ...
-
-
 class Route(msgspec.Struct, frozen=True):
     """Who answers the reviews of a path."""
 
@@ -108,7 +96,7 @@ class Route(msgspec.Struct, frozen=True):
     """Whether reviews are answered, where that does not depend on what the site waits for."""
     account: review_budget.MemoryBudget | None = None
     """What its reviews are held on, where others must not find that used up."""
-    guard: Guard | None = None
+    guard: certificate_store.CertificateStore | None = None
     """Who knows the random part that the path begins with, and without which nothing is read or run."""
 
 

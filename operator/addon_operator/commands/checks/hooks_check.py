@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import os
 import pathlib
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -40,6 +41,10 @@ _NO_LIBRARY: Final = "/shell_lib.sh: No such file"
 _LIBRARY_HINT: Final = (
     f"; the library is there in the image only: source ${{{hook_environment.SHELL_VARIABLE}:-/shell_lib.sh}}"
 )
+_WRITES: Final = re.compile(
+    rb"\b(CONFIG_VALUES_JSON_PATCH_PATH|KUBERNETES_PATCH_PATH)\b|\bkubernetes::[a-z_]+|\.kubernetes\.[a-z_]+\("
+)
+"""What a hook says that changes objects, with the libraries or without them."""
 ENABLED: Final = "enabled"
 """What stands in the place of a binding for ``enabled`` scripts."""
 READINESS: Final = "readiness"
@@ -217,7 +222,7 @@ def _read(
 
 def _checked(checked: CheckedFile, read: hook_config.HookConfig, source: str) -> CheckedFile:
     said = (warning.removeprefix(f"{source}: ") for warning in read.warnings)
-    warnings = (*checked.warnings, *said, *_twins(read))
+    warnings = (*checked.warnings, *said, *_twins(read), *_side_effects(checked.path, read))
     return dataclasses.replace(checked, bindings=tuple(hook_config.rows(read)), warnings=warnings)
 
 
@@ -237,6 +242,22 @@ def _twins(read: hook_config.HookConfig) -> Iterator[str]:
     for name, count in counts.items():
         if count > 1:
             yield f"schedule: {count} bindings share the name {name!r}, and the hook cannot tell them apart"
+
+
+def _side_effects(path: pathlib.Path, read: hook_config.HookConfig) -> Iterator[str]:
+    """Yield the webhooks that say they have none, of a hook that runs for requests alone and writes."""
+    runs_beside = any(each.execute_on_event or each.execute_on_synchronization for each in read.kubernetes)
+    if runs_beside or read.orders or read.schedules:
+        # Which of its runs write is not known then.
+        return
+    silent = [each for each in read.webhooks if each.side_effects == "None"]
+    if silent and (word := _WRITES.search(path.read_bytes())):
+        what = word[0].decode().removeprefix(".").removesuffix("(")
+        for each in silent:
+            yield (
+                f"{each.key} {each.name}: the hook writes ({what}), and requests with dryRun are sent to it as "
+                "to one without effects; write 'sideEffects: NoneOnDryRun'"
+            )
 
 
 def _passed_over(files: hook_files.HookFiles, place: hook_places.HookRoot) -> Iterator[CheckedFile]:

@@ -10,9 +10,12 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.admission.certificates import certificate_store, path_keys
+from addon_operator.admission.conversions import conversion_registry, converter
 from addon_operator.admission.registration import conversion_registration, conversion_specs
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
+from addon_operator.hook_contract import conversions, hook_entries
+from addon_operator.hook_contract.configuration import conversion_bindings
 from addon_operator.kernel import errors
 from tests.support import api_server, clocks, logs
 
@@ -501,3 +504,22 @@ async def test_a_missing_right_is_an_error_of_who_needs_it(site: Site, server: a
     server.on("GET", conversion_specs.path_of(CRD), api_server.status(403, "Forbidden"))
     with pytest.raises(errors.AddonOperatorError):
         await site.start().register("cron", {CRD: ["x.sh"]})
+
+
+async def test_a_hook_that_converts_is_refused_where_clients_need_a_certificate(
+    site: Site, definitions: Definitions
+) -> None:
+    async def never(_: hook_entries.StepRequest) -> conversions.ConversionAnswer:
+        raise AssertionError
+
+    step = conversion_bindings.ConversionRule("v1", "v2")
+    entry = hook_entries.Entry(
+        "cron", "up.sh", conversion_bindings.ConversionBinding(CRD, (step,), "up"), never
+    )
+    registry = conversion_registry.ConversionRegistry(
+        site.start(), converter.DeclaredConversions(), needs_certificate=True
+    )
+    with pytest.raises(errors.ConfigurationError, match=r"up\.sh of module cron .* no certificate"):
+        await registry.open("cron", [entry])
+    await registry.open("web", [])
+    assert definitions.conversion() == NONE

@@ -10,7 +10,7 @@ import yaml
 from click import testing
 
 from addon_operator.cli import main
-from tests.support import batch_program
+from tests.support import batch_program, rows
 
 pytestmark = pytest.mark.usefixtures("lasting_workers")
 
@@ -65,6 +65,12 @@ def modules(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Director
 
 
 WEB = "modules/010-web/hooks"
+GUARD: Any = {
+    "configVersion": "v1",
+    "kubernetesValidating": [{"name": "a.shop.example", "rules": [{
+        "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"],
+    }]}],
+}  # fmt: skip
 
 
 def test_a_table_shows_files_bindings_orders_and_queues(modules: Directory) -> None:
@@ -462,3 +468,27 @@ def test_a_mistake_in_a_binding_that_answers_the_api_server_names_the_field(
     modules.hook(f"{WEB}/a.sh", config)
     first, *_ = modules.files(exit_code=1)[f"{WEB}/a.sh"]["errors"]
     assert first.startswith(sentence)
+
+
+@rows.each(
+    ("more", "words", "warns"),
+    [
+        ({}, 'echo "{}" > "$KUBERNETES_PATCH_PATH"', "KUBERNETES_PATCH_PATH"),
+        ({}, "kubernetes::create <<< x", "kubernetes::create"),
+        ({}, "run.kubernetes.create({})", "kubernetes.create"),
+        ({}, "exit 1", ""),
+        ({"schedule": [{"crontab": "@hourly"}]}, "kubernetes::create <<< x", ""),
+    ],
+    ids=["by hand", "shell", "python", "only answers", "writes by schedule, perhaps"],
+)
+def test_a_hook_that_writes_when_it_is_asked_and_says_that_it_has_no_side_effects_is_warned_of(
+    modules: Directory, more: dict[str, Any], words: str, warns: str
+) -> None:
+    body = f": <<'WHEN-IT-IS-ASKED'\n{words}\nWHEN-IT-IS-ASKED"
+    modules.hook(f"{WEB}/guard.sh", json.dumps(GUARD | more), body)
+    (row,) = modules.files().values()
+    said = [text for text in row["warnings"] if "sideEffects" in text]
+    assert [f"({warns})" in text for text in said] == ([True] if warns else [])
+    honest = {**GUARD["kubernetesValidating"][0], "sideEffects": "NoneOnDryRun"}
+    modules.hook(f"{WEB}/guard.sh", json.dumps(GUARD | more | {"kubernetesValidating": [honest]}), body)
+    assert next(iter(modules.files().values()))["warnings"] == []

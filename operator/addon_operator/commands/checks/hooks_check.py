@@ -255,8 +255,8 @@ def _side_effects(path: pathlib.Path, read: hook_config.HookConfig) -> Iterator[
         what = word[0].decode().removeprefix(".").removesuffix("(")
         for each in silent:
             yield (
-                f"{each.key} {each.name}: the hook writes ({what}), and requests with dryRun are sent to it as "
-                "to one without effects; write 'sideEffects: NoneOnDryRun'"
+                f"{each.key} {each.name}: the hook writes ({what}), and requests with dryRun are sent to it "
+                "as to one without effects; write 'sideEffects: NoneOnDryRun'"
             )
 
 

@@ -288,9 +288,9 @@ def test_an_object_of_two_modules_is_reported_and_stays_when_one_of_them_goes(
     planned = site.command("plan")
     assert "modules web and db both have ConfigMap" in planned.stderr
     listed = site.command("module", "list", "-o", "wide").stdout
-    assert f"ConfigMap {site.namespace}/shared (also of db)" in listed
+    assert f"ConfigMap {site.namespace}/shared (also of db; belongs to db)" in listed
     described = site.command("module", "describe", "db").stdout
-    assert f"Shared objects:\n  ConfigMap {site.namespace}/shared (also of web)\n" in described
+    assert f"Shared objects:\n  ConfigMap {site.namespace}/shared (also of web; belongs to db)\n" in described
     assert "Release:     revision 1\n" in described
     uid = site.get("configmap", "shared")["metadata"]["uid"]
     # After a restart, too, when nothing is followed yet.

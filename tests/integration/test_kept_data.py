@@ -161,7 +161,7 @@ async def test_data_goes_with_its_release_only_as_far_as_that_was_asked_for(helm
     left = [("pvc", "earlier"), ("namespace", spaces[1]), ("crd", f"parts.{group}")]
     assert [which for which in left if is_gone(site, *which)] == []
     told = "\n".join(site.warnings)
-    assert f"Namespace {spaces[1]} stays: there is more in it than the release" in told
+    assert f"Namespace {spaces[1]} with 1 object stays: there is more in it than the release" in told
     assert f"parts.{group} with 0 objects stays: crds/ of a module has it" in told
     assert "removed with the data, as removal.data says: " in told
 

@@ -8,16 +8,29 @@ from tests.integration import operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
+CLAIM = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: "{{ .Release.Name }}-data"}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+
 
 def test_a_purge_and_a_delete_are_warnings_and_events(site: operator_site.Site) -> None:
     site.values("webEnabled: true\napiEnabled: true")
     site.module("010-web", {"color": "green"})
     api = site.module("020-api", {"color": "green"})
+    (api / "module.yaml").write_text("removal: {data: delete}\n")
+    (api / "templates" / "claim.yaml").write_text(CLAIM)
     site.config(**{"global": "a: 1"})
     site.start().wait_ready().stop()
-    api.rename(site.root / "elsewhere")
+    # Another name is no wish that its data goes.
+    api.rename(site.modules / "030-backend")
+    site.values("webEnabled: true\nbackendEnabled: true")
     operator = site.start().wait_ready().wait_idle()
-    operator.wait_until(lambda: site.revisions() == {"web": 1}, "it is purged")
+    operator.wait_until(lambda: site.revisions() == {"web": 1, "backend": 1}, "it is purged")
+    assert "deletionTimestamp" not in site.get("pvc", "api-data")["metadata"]
+    operator.wait_logged("its directory is gone while another module is new")
     line = operator.wait_logged("release api is purged: no module directory explains it")
     assert "level=warn" in line
     selector = "reason=Removed,type=Warning,involvedObject.kind=ConfigMap"
@@ -25,7 +38,7 @@ def test_a_purge_and_a_delete_are_warnings_and_events(site: operator_site.Site) 
     assert event["message"].startswith("Release api is purged: no module directory explains it, and")
     assert "Release api is purged" in site.kubectl("describe", "configmap", "addon-operator")
     site.config(webEnabled="false")
-    operator.wait_until(lambda: site.revisions() == {}, "the module is deleted")
+    operator.wait_until(lambda: site.revisions() == {"backend": 1}, "the module is deleted")
     assert "level=warn" in operator.wait_logged("module web is deleted: ")
     operator.wait_until(
         lambda: len(site.objects("events", fieldSelector=selector)) == 2, "the deletion is an Event, too"

@@ -347,5 +347,7 @@ def not_registered(answering: Sequence[debug.Document], error: str) -> list[str]
 
 
 def shared_text(document: debug.Document) -> str:
-    """Return an object that several modules have, with the other modules."""
-    return f"{document['resource']} (also of {', '.join(document['modules'])})"
+    """Return an object that several modules have, with the other modules, and whose it is."""
+    return (
+        f"{document['resource']} (also of {', '.join(document['modules'])}; belongs to {document['owner']})"
+    )

@@ -163,7 +163,7 @@ class EngineApi:
                 {
                     **row,
                     "revision": revisions[row["name"]],
-                    "sharedObjects": _shared(shared_by.get(row["name"], {})),
+                    "sharedObjects": shared_by.get(row["name"], []),
                 }
                 for row in rows
             ]
@@ -189,7 +189,7 @@ class EngineApi:
             "hooks": None if hooks is None else list(map(_hook, hooks)),
             "failingHooks": self.views.looks.hooks_of(name),
             "revision": self._monitor.releases.revision(name),
-            "sharedObjects": _shared(self._monitor.resources.shared_of(name)),
+            "sharedObjects": _by_module(self._monitor.resources.shared).get(name, []),
             "absentObjects": _absent(self._monitor, name),
             "restoredObjects": dict(self._monitor.drift.recent(name)),
         }
@@ -382,19 +382,23 @@ def _hook(hook: state.Hook) -> json_types.JsonObject:
 
 def _by_module(
     shared: Mapping[tuple[names.ModuleName, ...], Sequence[str]],
-) -> dict[str, dict[str, list[names.ModuleName]]]:
-    """Return the objects that each module shares, with the other modules."""
-    by_module: dict[str, dict[str, list[names.ModuleName]]] = {}
-    for pair, resources in sorted(shared.items()):
-        for module in pair:
-            others = [name for name in pair if name != module]
-            for resource in resources:
-                by_module.setdefault(module, {}).setdefault(resource, []).extend(others)
-    return {module: dict(sorted(resources.items())) for module, resources in by_module.items()}
+) -> dict[str, list[json_types.JsonObject]]:
+    """Return the objects that each module shares, with the other modules, and the one to which each belongs.
 
-
-def _shared(found: Mapping[str, Sequence[names.ModuleName]]) -> list[json_types.JsonObject]:
-    return [{"resource": resource, "modules": list(others)} for resource, others in found.items()]
+    ``shared``: see :attr:`.WatchedResources.shared`.
+    """
+    pairs_of: dict[str, list[tuple[names.ModuleName, ...]]] = {}
+    for pair, resources in shared.items():
+        for resource in resources:
+            pairs_of.setdefault(resource, []).append(pair)
+    by_module: dict[str, list[json_types.JsonObject]] = {}
+    for resource, pairs in sorted(pairs_of.items()):
+        modules = {module for pair in pairs for module in pair}
+        owner = min(modules - {earlier for earlier, _ in pairs}, default="")
+        for module in modules:
+            others: list[json_types.JsonValue] = [*sorted(modules - {module})]
+            by_module.setdefault(module, []).append({"resource": resource, "modules": others, "owner": owner})
+    return by_module
 
 
 def _absent(monitor: Monitor, module: names.ModuleName) -> list[json_types.JsonValue]:

@@ -303,7 +303,7 @@ def _explained(
     """Return the error, and what only the log may show of it."""
     said = messages.explanation(result.stderr.decode(errors="replace"), result.exit_code)
     chart = str(call.chart) if call.chart is not None else "CHART"
-    advice = messages.advice(said.text, chart, namespace)
+    advice = messages.advice(said.text, chart, namespace, creates=call.create_namespace)
     if call.chart is not None and messages.is_too_large(said.text):
         with contextlib.suppress(OSError):
             large = chart_files.largest(call.chart)

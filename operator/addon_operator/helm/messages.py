@@ -35,6 +35,10 @@ _REMEDIES: Final = (
         "; leave the file out of the chart with .helmignore",
     ),
     (
+        re2.compile(r"because it is being terminated"),
+        "; somebody has deleted the namespace: this is tried again when that has ended",
+    ),
+    (
         re2.compile(r"cannot be handled as an? [A-Za-z0-9]+: "),
         "; 'addon-operator module lint' names the file and the field",
     ),
@@ -279,10 +283,11 @@ def is_too_large(text: str) -> bool:
     return _TOO_LARGE.search(text) is not None
 
 
-def advice(text: str, chart: str, namespace: str) -> str:
+def advice(text: str, chart: str, namespace: str, *, creates: bool = False) -> str:
     """Say what to do about an error whose text does not say it itself, to be put behind it; else nothing.
 
-    ``chart`` is the chart's directory, and ``namespace`` that of the release.
+    ``chart`` is the chart's directory, ``namespace`` that of the release, and ``creates`` says whether it is
+    created if it is missing.
     """
     if _MISSING_DEPENDENCIES in text:
         return f"; run 'helm dependency build {chart}'"
@@ -296,7 +301,7 @@ def advice(text: str, chart: str, namespace: str) -> str:
             return remedy
     if fixed := fixed_fields.advice(text, namespace):
         return fixed
-    return _of_rights(text) or _of_namespace(text, namespace) or _of_kind(text)
+    return _of_rights(text) or _of_namespace(text, namespace, creates=creates) or _of_kind(text)
 
 
 def _of_kind(text: str) -> str:
@@ -321,10 +326,12 @@ def missing_namespace(text: str) -> str:
     return "" if missing is None else missing["namespace"]
 
 
-def _of_namespace(text: str, namespace: str) -> str:
+def _of_namespace(text: str, namespace: str, *, creates: bool) -> str:
     if not (missing := missing_namespace(text)):
         return ""
     command = f"kubectl create namespace {missing}"
+    if missing == namespace and creates:
+        return "; somebody has deleted the namespace meanwhile: it is created when this is tried again"
     if missing == namespace:
         return f"; create it with '{command}', or set createNamespace: true in module.yaml"
     return (

@@ -161,6 +161,15 @@ def left_over(observed: Observed) -> tuple[str, ...]:
     return tuple(sorted(wanted, reverse=True))
 
 
+def may_be_renamed(observed: Observed) -> tuple[str, ...]:
+    """Return the releases whose module may be called otherwise now: a module is there that has none yet."""
+    is_new = any(
+        module.has_chart and observed.verdicts[module.name].enabled and module.name not in observed.releases
+        for module in observed.modules
+    )
+    return left_over(observed) if is_new else ()
+
+
 def purge_reason(observed: Observed, release: str) -> str:
     """Say why a release is purged, as the end of a sentence."""
     made_by = "an addon-operator made it" if observed.releases[release] else "HELM_PURGE is all"

@@ -330,13 +330,15 @@ def test_whether_the_api_server_asks_hooks_stands_with_their_module(monkeypatch:
 def test_objects_of_several_modules_stand_in_the_wide_list_and_in_documents() -> None:
     head, dns, web = text("module", "list", "-o", "wide").splitlines()
     place = head.index("SHARED OBJECTS")
-    assert dns[place:].startswith("ConfigMap addons/a (also of web), ")
-    told = ", ".join(f"ConfigMap addons/{name} (also of kube-dns)" for name in inspected.SHARED[:5])
+    assert dns[place:].startswith("ConfigMap addons/a (also of web; belongs to web), ")
+    told = ", ".join(
+        f"ConfigMap addons/{name} (also of kube-dns; belongs to web)" for name in inspected.SHARED[:5]
+    )
     assert web[place:].startswith(f"{told} and 2 more  ")
     assert "SHARED OBJECTS" not in text("module", "list")
     rows = {row["name"]: row["sharedObjects"] for row in document("module", "list")["modules"]}
-    assert rows["kube-dns"][0] == {"resource": "ConfigMap addons/a", "modules": ["web"]}
-    assert rows["web"][0] == {"resource": "ConfigMap addons/a", "modules": ["kube-dns"]}
+    assert rows["kube-dns"][0] == {"resource": "ConfigMap addons/a", "modules": ["web"], "owner": "web"}
+    assert rows["web"][0] == {"resource": "ConfigMap addons/a", "modules": ["kube-dns"], "owner": "web"}
     assert len(rows["web"]) == len(inspected.SHARED)
 
 
@@ -376,7 +378,9 @@ def test_a_module_that_never_ran_is_described() -> None:
     assert lines[5:] == [
         "Release:     -", "Namespace:   addons", "Last run:    -", "Next try:    -", "Last error: -",
         "Hooks:", "  not known yet",
-        "Waiting: -", "Shared objects: -", "Absent objects: -", "Restored lately: -", "Events: -",
+        "Waiting: -", "Shared objects:",
+        *(f"  ConfigMap addons/{name} (also of web; belongs to web)" for name in inspected.SHARED),
+        "Absent objects: -", "Restored lately: -", "Events: -",
     ]  # fmt: skip
     assert error("module", "describe", "kube-dsn").endswith("did you mean 'kube-dns'?")
 

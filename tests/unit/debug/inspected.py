@@ -124,10 +124,6 @@ class Resources(watched_resources.WatchedResources):
         ]
 
     @override
-    def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
-        return {f"ConfigMap addons/{name}": [KUBE_DNS] for name in SHARED} if module == WEB else {}
-
-    @override
     def namespace_of(self, module: names.ModuleName) -> str:
         return "addons"
 

@@ -239,6 +239,15 @@ def test_other_lines_are_no_warnings(line: str) -> None:
     assert messages.warning_text(line) is None
 
 
+def test_a_namespace_that_is_being_deleted_is_not_said_to_be_missing() -> None:
+    missing = 'create: failed to create: namespaces "web" not found'
+    assert "is created when this is tried again" in messages.advice(missing, "", "web", creates=True)
+    ends = (
+        "secrets is forbidden: unable to create new content in namespace web because it is being terminated"
+    )
+    assert "tried again when that has ended" in messages.advice(ends, "", "web")
+
+
 def test_a_warning_of_helm_4_that_its_error_repeats_is_not_reported() -> None:
     line = 'level=WARN msg="upgrade failed" name=web error="X: Secret \\"s\\" is invalid: Invalid value: 1"'
     assert messages.warning_text(line) is None

@@ -144,6 +144,15 @@ def test_a_release_that_its_module_left_is_that_of_a_module() -> None:
     assert plan.plan_converge(seen).purges == ("old-web",)
 
 
+def test_a_module_without_a_release_may_be_what_one_of_a_purged_release_is_called_now() -> None:
+    seen = observed({"web": (1, True), "new": (2, True)}, {"web": True, "old": True})
+    assert plan.may_be_renamed(seen) == (), "hooks alone have no data"
+    charts = [dataclasses.replace(each, has_chart=True) for each in seen.modules]
+    seen = dataclasses.replace(seen, modules=charts)
+    assert plan.may_be_renamed(seen) == ("old",)
+    assert plan.may_be_renamed(dataclasses.replace(seen, releases={**seen.releases, "new": True})) == ()
+
+
 def test_nothing_is_purged_while_a_change_on_disk_is_taken_in_part_only() -> None:
     seen = observed({"web": (1, True)}, {"web": True, "old": True})
     assert plan.plan_converge(seen).purges == ("old",)

@@ -362,15 +362,6 @@ class WatchedResources(kind_watch.KindWatchListener):
         """Resources, as a person calls them, by the two modules that both have them, in run order."""
         return dict(self._shared)
 
-    def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
-        """Return the module's resources that others have, too, as a person calls them, with these modules."""
-        others: dict[str, list[names.ModuleName]] = {}
-        for pair, resources in sorted(self._shared.items()):
-            if module in pair:
-                for resource in resources:
-                    others.setdefault(resource, []).extend(name for name in pair if name != module)
-        return dict(sorted(others.items()))
-
     def _tell_shared(self, module: names.ModuleName, watched: Iterable[Watched]) -> None:
         shared: dict[tuple[names.ModuleName, ...], list[str]] = {}
         for each in watched:

@@ -164,6 +164,11 @@ class ModuleReleases:
         """Return those of the releases whose modules have another one now."""
         return frozenset(each for each in releases if self._manager.places.successor(each) is not None)
 
+    def keep_data(self, releases: Iterable[str]) -> None:
+        """Let data stay when these are removed, as their modules may only be called otherwise now."""
+        for each in releases:
+            self._manager.keep_data(each)
+
     def revision(self, release: str) -> int | None:
         """Return the number of the last revision when it was last looked at; ``None`` without a release."""
         return self._known.get(release)

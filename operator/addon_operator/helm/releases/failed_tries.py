@@ -186,7 +186,8 @@ class FailedTries:
         return list(failed)[::-1]
 
     def _error(self, error: api_errors.ApiError, note: str) -> helm_errors.HelmError:
-        told = f"({note}){messages.advice(str(error), '', self._namespace)}"
+        advice = messages.advice(str(error), "", self._namespace, creates=self._request.create_namespace)
+        told = f"({note}){advice}"
         return helm_errors.HelmError(
             self._request.module,
             f"{self._request.redact(str(error))} {told}",

@@ -156,8 +156,10 @@ class Keeper:
         if resource.kind == keeping.DEFINITION:
             is_brought = crds.APPLIED in (live["metadata"].get("annotations") or {})
             return keeping.Why.BROUGHT if is_brought else None
-        if resource.kind == keeping.NAMESPACE and await self._live.has_more(self._place, resource.name, own):
-            return keeping.Why.INHABITED
+        if resource.kind == keeping.NAMESPACE:
+            # What nobody may list may be there.
+            is_empty = await self._live.count_inside(self._place, resource.name, own) == 0
+            return None if is_empty else keeping.Why.INHABITED
         return None
 
     async def hold(self, staying: Staying) -> frozenset[manifests.ManifestResource]:
@@ -203,10 +205,11 @@ class Keeper:
                 self._module, f"it is not known whether Helm deleted what left the release: {error}"
             )
 
-    async def let_go(self) -> tuple[keeping.Kept, ...]:
-        """Delete what the release lost and no release has now; gives what of it holds data, and stays.
+    async def let_go(self) -> tuple[tuple[keeping.Kept, ...], tuple[api_errors.ApiError, ...]]:
+        """Delete what the release lost and no release has now.
 
-        Raises the first error of the client, after all objects; what it is about is not forgotten.
+        Gives what of it holds data, and stays, and what the API server refused: what that is about is not
+        forgotten. Raises what the client raises when it cannot be asked.
         """
         moving = {left_objects.resource_of(each): each for each in self._left.moving.get(self._place, ())}
         live = await self._live.metadata(self._module, moving)
@@ -219,24 +222,22 @@ class Keeper:
                 resource not in bodies and found and self._is_of_others(found, only_own=False)
             ):
                 continue
-            if found and found["metadata"].get("uid") == each.uid:
-                if resource in bodies:
-                    if keeping.is_marked(found):
-                        await self._live.patch(self._module, resource, keeping.unmark(bodies[resource]))
-                elif not keeping.holds_data(resource) or each.with_data:
-                    try:
+            try:
+                if found and found["metadata"].get("uid") == each.uid:
+                    if resource in bodies:
+                        if keeping.is_marked(found):
+                            await self._live.patch(self._module, resource, keeping.unmark(bodies[resource]))
+                    elif not keeping.holds_data(resource) or each.with_data:
                         await self._live.remove(self._module, resource, found)
-                    except api_errors.ApiError as error:
-                        refused.append(error)
-                        continue
-                elif keeping.is_marked(found):
-                    body, _ = await self._live.get(self._module, resource)
-                    kept[resource] = await self._kept(resource, found, keeping.Why.DATA, body)
-            self._left.forget({each.uid})
+                    elif keeping.is_marked(found):
+                        body, _ = await self._live.get(self._module, resource)
+                        kept[resource] = await self._kept(resource, found, keeping.Why.DATA, body)
+            except api_errors.ApiError as error:
+                refused.append(error)
+            else:
+                self._left.forget({each.uid})
         self._left.keep(self._module, kept)
-        if refused:
-            raise refused[0]
-        return tuple(kept.values())
+        return tuple(kept.values()), tuple(refused)
 
     def may_be_marked(self) -> manifests.Select:
         """Return what says whether an object may bear the mark of what stays, or moves."""
@@ -293,6 +294,8 @@ class Keeper:
     ) -> keeping.Kept:
         metadata = live.get("metadata") or {"namespace": resource.namespace}
         count = await self._live.count(body) if resource.kind == keeping.DEFINITION else None
+        if resource.kind == keeping.NAMESPACE:
+            count = await self._live.count_inside(self._place, resource.name)
         place, uid = str(metadata.get("namespace") or ""), str(metadata.get("uid") or "")
         return keeping.Kept(resource.kind, place, resource.name, why, count, uid)
 

@@ -233,11 +233,13 @@ class LiveObjects:
         more = (page.get("metadata") or {}).get("remainingItemCount") or 0
         return len(page.get("items") or ()) + int(more)
 
-    async def has_more(self, place: places.ReleaseLocation, namespace: str, own: Collection[str]) -> bool:
-        """Say whether there is more in a namespace than objects with these uids, what these made, what every
-        namespace has, and the records of the release; what may not be listed may be there.
+    async def count_inside(
+        self, place: places.ReleaseLocation, namespace: str, own: Collection[str] = ()
+    ) -> int | None:
+        """Return how many objects are in a namespace; ``None`` if not all that is there may be listed.
 
-        Raises what the client raises otherwise.
+        Objects with the uids ``own``, what these made, what every namespace has, and the records of the
+        release do not count. Raises what the client raises otherwise.
         """
         found: list[tuple[str, manifests.Object]] = []
         turns = asyncio.Semaphore(_AT_ONCE)
@@ -257,13 +259,13 @@ class LiveObjects:
         try:
             await asyncio.gather(*map(read, kinds.values()))
         except api_errors.ApiError:
-            return True
+            return None
         counted = [each for each in found if not _is_usual(*each, place)]
         theirs = set(own)
         while made := [each for each in counted if each[1]["uid"] in theirs or _owners(each[1]) & theirs]:
             theirs |= {metadata["uid"] for _, metadata in made}
             counted = [each for each in counted if each not in made]
-        return bool(counted or discovered.failed)
+        return None if discovered.failed else len(counted)
 
     async def merge(
         self, module: names.ModuleName, resource: manifests.ManifestResource, patch: Mapping[str, Any]
@@ -314,13 +316,13 @@ class LiveObjects:
         await self._cluster.patch(path, list(operations), client.PatchType.JSON, query=given)
 
     async def has_namespace(self, module: names.ModuleName) -> bool:
-        """Return whether the namespace of a module's release is known to be there."""
+        """Return whether the namespace of a module's release is known to be there, and stays."""
         path = f"/api/v1/namespaces/{self._places.of(module).namespace}"
         try:
-            await self._cluster.get(path, metadata_only=True)
+            found = await self._cluster.get(path, metadata_only=True)
         except api_errors.KubernetesError:
             return False
-        return True
+        return "deletionTimestamp" not in found["metadata"]
 
     async def standing_refusal(
         self, module: names.ModuleName, failed: record_format.Content, manifest: str

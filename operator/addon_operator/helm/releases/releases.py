@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final
 
-from addon_operator.helm import command, helm_errors, places, release_types
+from addon_operator.helm import command, helm_errors, places, release_types, remembered
 from addon_operator.helm.releases import (
     chart_tests,
     keeper,
@@ -200,10 +200,11 @@ class ReleaseManager:
             if not self._locks[module].locked():
                 async with self._locks[module]:
                     try:
-                        kept = await self._planner.keeper_of(module, others_of(module)).let_go()
+                        kept, errors_of = await self._planner.keeper_of(module, others_of(module)).let_go()
                     except api_errors.ApiError as error:
                         refused.append(error)
                         continue
+                    refused += errors_of
                     self._planner.tell_kept(module, kept)
                     self._planner.settled(module)
         if refused:
@@ -280,7 +281,20 @@ class ReleaseManager:
         memory = self._records.memory
         return frozenset(each.name for each in memory.locations if memory.of(each).removal.confirm)
 
-    def _data_goes(self, module: names.ModuleName) -> bool:
+    def keep_data(self, release: str) -> None:
+        """Let data stay when a release is removed, whatever its module said: that may be renamed."""
+        if not self._data_goes(release):
+            return
+        memory, place = self._records.memory, self.places.of(release)
+        removal = remembered.Removal(data="keep", confirm=memory.of(place).removal.confirm)
+        memory.change(place, removal=removal)
+        self._planner.helm.warn(
+            names.ModuleName(release),
+            "its directory is gone while another module is new, which may be its new name: what holds data "
+            "stays when the release is removed, although removal.data says delete",
+        )
+
+    def _data_goes(self, module: str) -> bool:
         """Say whether data goes with a release that is removed; one that only moved loses none."""
         said = self._records.memory.of(self.places.of(module)).removal.data
         return (said or self._planner.options.removal_data) == "delete" and not self.places.successor(module)

@@ -229,10 +229,9 @@ async def test_resources_that_two_modules_have_are_reported_when_that_changes() 
         await resources.follow(watching.DB, watching.wanted("a", "c"))
     told = (("db", "web"), ("ConfigMap addons/a",))
     assert cluster.shares == [told]
-    assert resources.shared_of(watching.WEB) == {"ConfigMap addons/a": [watching.DB]}
-    assert resources.shared_of(watching.DB) == {"ConfigMap addons/a": [watching.WEB]}
+    assert resources.shared == dict([told])
     resources.unfollow(watching.DB)
-    assert resources.shared_of(watching.WEB) == resources.shared_of(watching.DB) == {}
+    assert resources.shared == {}
     await resources.follow(watching.DB, watching.wanted("a"))
     assert cluster.shares == [told, told]
 
@@ -273,7 +272,7 @@ async def test_of_two_modules_that_give_up_the_same_the_second_one_is_the_last_t
     (dropped, _) = watching.wanted("a", "b")
     assert resources.give_up(watching.WEB, [dropped]) == (dropped,)
     assert resources.give_up(watching.DB, [dropped]) == ()
-    assert resources.shared_of(watching.WEB) == {"ConfigMap addons/b": [watching.DB]}
+    assert resources.shared == {(watching.DB, watching.WEB): ("ConfigMap addons/b",)}
 
 
 async def test_objects_whose_kind_is_gone_are_told_from_those_whose_server_is_away() -> None:

@@ -158,8 +158,8 @@ class _Planner:
         ours = {name: self._manager.is_ours(revision) for name, revision in revisions.items()}
         observed = await self._observe(ours)
         decided = plan.plan_converge(observed)
-        for each in plan.may_be_renamed(observed):
-            self._manager.keep_data(each)
+        for renamed in plan.may_be_renamed(observed):
+            self._manager.keep_data(renamed)
         self._values.enabled = decided.enabled
         looked_at = [module for name, module in self._modules.items() if name in chosen]
         modules = await asyncio.gather(*(self._module(module, decided) for module in looked_at))

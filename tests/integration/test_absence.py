@@ -117,6 +117,7 @@ def check_shown(site: operator_site.Site, operator: operator_process.OperatorPro
     )
 
 
+@pytest.mark.slow
 def test_with_config_map_missing_empty_one_that_stays_away_counts_as_empty(site: operator_site.Site) -> None:
     module(site, "010-db")
     site.config(dbEnabled="true")
@@ -185,6 +186,7 @@ def requires(site: operator_site.Site) -> str:
     return site.kubectl("get", "module", "db", f"--output=jsonpath={jsonpath}")
 
 
+@pytest.mark.slow
 def test_paths_that_a_gateway_does_not_find_and_versions_that_change_are_no_deletions(
     site: operator_site.Site, group: str
 ) -> None:

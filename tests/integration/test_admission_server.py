@@ -137,6 +137,7 @@ async def test_replicas_share_one_authority(running: Replica) -> None:
     await withdraw(running.kube, other)
 
 
+@pytest.mark.slow
 async def test_all_certificates_change_without_one_failed_request(running: Replica) -> None:
     first = (await running.store.refresh()).bundle
     done = asyncio.Event()

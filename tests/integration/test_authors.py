@@ -217,6 +217,7 @@ def started_by(author: Author) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_is_one_screen_until_ctrl_c_which_leaves_nothing_behind(author: Author) -> None:
     author.run("new", "module", "web-shop")
     module = author.directory / "modules/010-web-shop"

@@ -182,6 +182,7 @@ def test_settings_that_a_program_refuses_never_come_into_force(site: operator_si
     operator.stop()
 
 
+@pytest.mark.slow
 def test_the_webhook_asks_the_program_and_a_program_that_hangs_refuses_an_edit(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

@@ -19,6 +19,7 @@ def open_gate(files: pathlib.Path, **fields: str) -> chart_repositories.Gate:
     return gate
 
 
+@pytest.mark.slow
 def test_a_digest_is_that_of_the_archive_whatever_the_index_says(
     site: operator_site.Site, archive: pathlib.Path, devcluster: handle.DevCluster
 ) -> None:

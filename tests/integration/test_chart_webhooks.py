@@ -113,6 +113,7 @@ def see_upgrade(cluster: Cluster, chart: pathlib.Path, given: list[str]) -> None
     ]
 
 
+@pytest.mark.slow
 def test_manifests_can_be_applied_again_and_their_webhooks_go_with_them(
     devcluster: handle.DevCluster, site: operator_site.Site, helms: Mapping[str, pathlib.Path]
 ) -> None:
@@ -129,6 +130,7 @@ def test_manifests_can_be_applied_again_and_their_webhooks_go_with_them(
     assert cluster.configurations() == []
 
 
+@pytest.mark.slow
 def test_pods_are_created_after_an_uninstallation_without_any_operator(
     devcluster: handle.DevCluster, site: operator_site.Site, helms: Mapping[str, pathlib.Path]
 ) -> None:
@@ -142,6 +144,7 @@ def test_pods_are_created_after_an_uninstallation_without_any_operator(
     devcluster.delete_namespace(namespace)
 
 
+@pytest.mark.slow
 def test_no_hook_is_asked_after_an_uninstallation_and_what_it_converted_is_set_back_as_the_guide_says(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:

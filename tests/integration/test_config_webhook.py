@@ -194,6 +194,7 @@ def test_nothing_but_wrong_edits_is_held_up(
     assert down.returncode == 0, down.stderr
 
 
+@pytest.mark.slow
 def test_an_edit_that_takes_too_long_to_check_is_refused_before_the_api_server_gives_up(
     site: operator_site.Site,
     operator: operator_process.OperatorProcess,

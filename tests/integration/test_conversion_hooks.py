@@ -273,6 +273,7 @@ def test_custom_resources_are_converted(crons: Crons, devcluster: handle.DevClus
         assert crons.spec("v1alpha1", "old") == {"cron": ["*", "*/5"]}
 
 
+@pytest.mark.slow
 def test_objects_are_moved_to_another_version_and_hooks_that_fail_say_so(
     crons: Crons, devcluster: handle.DevCluster
 ) -> None:

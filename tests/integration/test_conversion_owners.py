@@ -93,6 +93,7 @@ class Kind:
         return f"/apis/{self.group}/{version}/namespaces/{self._site.namespace}/{self.plural}"
 
 
+@pytest.mark.slow
 def test_two_operators_convert_each_its_own_with_their_snapshots_and_never_the_same_definition(
     site: operator_site.Site, devcluster: handle.DevCluster, tmp_path: pathlib.Path
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_definition_of_a_chart_stays_converted_over_upgrades_and_is_not_seen_a
         assert site.deployed() == {"own": 2}
 
 
+@pytest.mark.slow
 def test_a_chart_that_sets_the_conversion_itself_is_told_what_to_do_and_converted_meanwhile(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

@@ -200,6 +200,7 @@ async def test_a_release_that_worked_once_is_upgraded_and_failed_tries_leave_not
     assert exists(site, "configmap/more", "configmap/web") == ["web"]
 
 
+@pytest.mark.slow
 async def test_after_a_removal_a_release_begins_anew_and_tries_do_not_pile_up(site: Site) -> None:
     site.write("templates/migrate.yaml", hook("migrate", "pre-install"))
     async with site.manager() as manager:

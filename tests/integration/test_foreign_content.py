@@ -308,6 +308,7 @@ def names(site: operator_site.Site) -> set[str]:
     return {each["metadata"]["name"] for each in site.objects("configmaps")}
 
 
+@pytest.mark.slow
 def test_pods_and_presets_as_large_as_they_may_be_hold_nobody(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
@@ -328,6 +329,7 @@ def test_pods_and_presets_as_large_as_they_may_be_hold_nobody(
     assert unanswered == []
 
 
+@pytest.mark.slow
 def test_an_operator_that_reads_large_modules_ends_when_it_is_asked_to(site: operator_site.Site) -> None:
     for number in range(10):
         foreign_content.module(site.modules / f"{number:03}-m{number}", f"m{number}")

@@ -391,6 +391,7 @@ def claimed(site: operator_site.Site) -> str:
     return "".join(each["spec"]["resources"]["requests"]["storage"] for each in claims)
 
 
+@pytest.mark.slow
 def test_what_nobody_may_change_is_made_anew_by_helm_once_it_is_deleted_and_a_password_is_kept(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:

@@ -103,6 +103,7 @@ def watched(site: operator_site.Site, devcluster: handle.DevCluster) -> Watched:
     return Watched(site, devcluster)
 
 
+@pytest.mark.slow
 def test_each_kind_of_trouble_is_told_with_its_cause(site: operator_site.Site, watched: Watched) -> None:
     for order, (name, text) in enumerate(MODULES.items()):
         module = watched.modules.add(order, name, data={"a": "b"})
@@ -145,6 +146,7 @@ def shown_healthy(site: operator_site.Site) -> int:
     return [one["status"] for one in conditions if one["type"] == "Healthy"].count("True")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "resources"), [(5, 30), pytest.param(500, 6, marks=pytest.mark.slow)])
 def test_after_a_restart_all_modules_are_healthy_without_a_request_for_each_resource(
     site: operator_site.Site, record_property: Callable[[str, object], None], count: int, resources: int

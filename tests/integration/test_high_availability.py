@@ -113,6 +113,7 @@ def test_a_killed_leader_is_followed_by_another_with_the_default_durations(site:
     assert site.revisions() == {"web": 1, "api": 1}
 
 
+@pytest.mark.slow
 def test_a_leader_that_was_paused_past_its_lease_does_nothing_any_more(site: operator_site.Site) -> None:
     """Also its hook ends, while the leader itself is paused and before the next one leads."""
     site.values("webEnabled: true")
@@ -165,6 +166,7 @@ def test_a_lease_taken_away_ends_the_leader_and_its_hook(site: operator_site.Sit
     assert site.revisions() == {}
 
 
+@pytest.mark.slow
 def test_a_wrong_config_map_ends_neither_the_standby_nor_the_next_leader(site: operator_site.Site) -> None:
     site.values("webEnabled: true")
     web = site.module("010-web", {"color": "{{ .Values.web.color }}"})

@@ -101,6 +101,7 @@ def definition(plural: str, kind: str) -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 async def test_objects_that_nest_as_deep_as_the_api_server_takes_stop_no_other_of_their_kind(
     world: informing.World, namespace: str
 ) -> None:

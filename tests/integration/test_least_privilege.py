@@ -201,6 +201,7 @@ def see_secrets_left_alone(shop: admitting.Shop) -> None:
     assert "$(P)" not in told["message"]
 
 
+@pytest.mark.slow
 def test_admission_apart_from_the_operator_works_with_rights_of_its_own(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:

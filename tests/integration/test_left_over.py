@@ -148,6 +148,7 @@ def check(site: Site, things: str) -> None:
     assert ports == {"dns": {(53, "UDP"), (9153, "TCP")}, "two": {(53, "UDP")}}
 
 
+@pytest.mark.slow
 def test_what_nobody_may_remove_is_drifted_until_the_object_is_made_again(
     site: operator_site.Site, devcluster: handle.DevCluster, helm4: pathlib.Path
 ) -> None:

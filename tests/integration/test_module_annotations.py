@@ -126,6 +126,7 @@ def test_a_suspended_module_is_left_alone_until_it_is_resumed(modules: Modules) 
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_suspension_by_hand_ends_by_itself_and_without_a_revision(modules: Modules) -> None:
     web(modules)
     operator = modules.site.start().wait_ready().wait_idle()

@@ -209,6 +209,7 @@ def test_definitions_of_more_than_a_release_can_hold_and_of_charts_within_the_ch
     again.stop()
 
 
+@pytest.mark.slow
 def test_objects_of_a_deleted_definition_wait_for_its_return_without_a_run(
     site: operator_site.Site, group: str
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_module_waits_until_the_one_it_requires_is_healthy(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_for_health_holds_up_no_hook_and_ends_with_an_edit(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:

@@ -170,6 +170,7 @@ def test_the_definition_of_an_older_version_is_replaced(modules: Modules) -> Non
     assert modules.kubectl("get", "modules", "-o", "name").split() == ["module.addon-operator.io/web"]
 
 
+@pytest.mark.slow
 def test_a_definition_of_somebody_else_is_said_to_be_in_the_way_and_everything_else_works(
     modules: Modules,
 ) -> None:

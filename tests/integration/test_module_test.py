@@ -88,6 +88,7 @@ def test_a_module_of_a_public_chart_is_made_as_the_page_says(
     assert [line for line in shown if not typing_pages.is_printed(line, printed)] == []
 
 
+@pytest.mark.slow
 def test_a_chart_that_cannot_be_pulled_fails_its_test_and_credentials_count(
     devcluster: handle.DevCluster, tmp_path: pathlib.Path
 ) -> None:
@@ -250,6 +251,7 @@ spec:
 """
 
 
+@pytest.mark.slow
 def test_an_operator_is_edited_upgraded_and_explains_a_failure(
     devcluster: handle.DevCluster, tmp_path: pathlib.Path
 ) -> None:
@@ -333,6 +335,7 @@ def test_a_run_has_a_control_plane_of_its_own_which_goes_or_is_kept_with_what_fa
     assert list(state.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_is_known_to_never_change_is_what_the_api_server_refuses(
     devcluster: handle.DevCluster, namespace: str, tmp_path: pathlib.Path
 ) -> None:

@@ -25,6 +25,7 @@ def owner(site: operator_site.Site, name: str) -> str:
     return str(site.get("configmap", name)["metadata"]["annotations"]["meta.helm.sh/release-name"])
 
 
+@pytest.mark.slow
 def test_an_object_of_two_modules_is_the_later_ones_and_then_again_the_others(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:

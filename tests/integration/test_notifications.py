@@ -99,6 +99,7 @@ def test_a_failure_and_its_end_are_told_once_although_the_operator_is_killed_in_
     assert receiver.url not in again.log
 
 
+@pytest.mark.slow
 def test_what_fails_and_waits_beside_runs_is_told_and_seen_wherever_people_look(
     modules: Modules, receiver: receivers.Receiver
 ) -> None:
@@ -160,6 +161,7 @@ def test_what_fails_and_waits_beside_runs_is_told_and_seen_wherever_people_look(
     assert "hunter2" not in f"{told}{modules.get('web')}"
 
 
+@pytest.mark.slow
 def test_a_chart_that_is_lost_is_told_and_seen_until_it_is_back(
     modules: Modules, receiver: receivers.Receiver
 ) -> None:
@@ -209,6 +211,7 @@ def put_watched(site: operator_site.Site, name: str) -> None:
     site.label("configmap", name, {"watched": "yes"})
 
 
+@pytest.mark.slow
 def test_a_busy_receiver_gets_everything_later_and_a_fail_over_misses_no_recovery(
     modules: Modules, receiver: receivers.Receiver
 ) -> None:

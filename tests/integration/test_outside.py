@@ -86,6 +86,7 @@ def test_commands_reach_the_leader_in_its_pod(
     assert "nobody holds the Lease addon-operator-leader-election" in alice.error("module", "list")
 
 
+@pytest.mark.slow
 def test_modules_are_suspended_resumed_and_run_without_a_shell_in_the_pod(
     site: operator_site.Site, operator: operator_process.OperatorProcess
 ) -> None:

@@ -122,6 +122,7 @@ async def test_of_a_thousand_modules_some_are_found_by_state_and_by_name(tab: br
         assert await tab.run(_VISIBLE) == found
 
 
+@pytest.mark.slow
 async def test_who_looks_keeps_filter_details_and_place_when_something_changes(tab: browser.Tab) -> None:
     plain = page_samples.every_state()
     starting = page_content.Content(state="x", unready="the operator is starting", knows_modules=False)
@@ -148,6 +149,7 @@ async def test_who_looks_keeps_filter_details_and_place_when_something_changes(t
         assert await tab.run("window.isKept"), "the page was not loaded anew"
 
 
+@pytest.mark.slow
 async def test_a_failure_and_the_end_of_the_operator_are_seen_while_one_looks(
     tab: browser.Tab, site: operator_site.Site
 ) -> None:

@@ -380,6 +380,7 @@ def test_a_plan_that_may_not_ask_says_which_right_is_missing_and_takes_the_relea
     assert "pods/exec" in note
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_project_are_planned_without_anything_unknown(site: operator_site.Site) -> None:
     examples = {"MODULES_DIR": str(ROOT / "modules"), "GLOBAL_HOOKS_DIR": str(ROOT / "global-hooks")}
     first = documents(site, code=3, **examples)

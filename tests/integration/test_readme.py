@@ -19,6 +19,7 @@ def script_of(title: str) -> str:
     return "\n".join(re.findall(r"^```bash\n(.*?)^```$", section, flags=re.DOTALL | re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_the_first_module_of_the_readme_works_as_typed(tmp_path: pathlib.Path) -> None:
     script = script_of("Your first module")
     assert ENVIRONMENT_LINE in script

@@ -262,6 +262,7 @@ async def test_an_object_in_a_namespace_that_is_missing_makes_one_failed_revisio
         assert (await manager.ensure(site.asked(fresh=True))).action is INSTALLED
 
 
+@pytest.mark.slow
 async def test_tries_of_an_upgrade_whose_hook_does_not_end_leave_one_failed_revision(
     helm_site: Site,
 ) -> None:

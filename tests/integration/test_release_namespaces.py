@@ -279,6 +279,7 @@ def test_a_release_elsewhere_that_nobody_of_ours_made_is_adopted(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_namespace_that_somebody_deletes_comes_back_with_the_release(site: operator_site.Site) -> None:
     site.first_retry = operator_site.SOON
     edge = f"{site.namespace}-edge"

@@ -105,6 +105,7 @@ metadata:
 """
 
 
+@pytest.mark.slow
 def test_a_module_is_not_ready_before_the_hooks_of_its_first_install_have_succeeded(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
@@ -156,6 +157,7 @@ def test_what_holds_data_outlives_the_revision_that_brought_it_and_was_taken_bac
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_was_taken_back_is_tried_again_when_its_cause_is_gone_also_after_a_restart(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
@@ -221,6 +223,7 @@ spec:
 """
 
 
+@pytest.mark.slow
 def test_what_does_not_become_healthy_goes_back_to_what_was(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:

@@ -86,6 +86,7 @@ def uid(site: operator_site.Site, kind: str, name: str) -> str:
     return str(site.get(kind, name)["metadata"]["uid"])
 
 
+@pytest.mark.slow
 @helm_site.ANY_HELM
 def test_removals_hold_up_only_those_below_them_and_can_be_taken_back(
     site: operator_site.Site, helm: pathlib.Path
@@ -200,6 +201,7 @@ def test_a_removed_module_waits_for_finalizers_without_a_task(site: operator_sit
         finish(site)
 
 
+@pytest.mark.slow
 def test_what_stays_is_told_and_shown_as_long_as_it_does(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

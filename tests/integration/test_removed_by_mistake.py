@@ -46,6 +46,7 @@ def test_a_purge_and_a_delete_are_warnings_and_events(site: operator_site.Site) 
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_a_change_hides_is_removed_when_it_is_right_and_all_modules_may_come_back(
     site: operator_site.Site,
 ) -> None:

@@ -75,6 +75,7 @@ def test_the_newer_of_two_definitions_counts_in_any_order_and_a_restart_writes_n
     assert any(f"module old: {said}" in note for note in json.loads(planned.stdout)["notes"]), planned.stdout
 
 
+@pytest.mark.slow
 def test_neither_a_refused_definition_nor_a_disabled_module_ends_versions(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

@@ -164,6 +164,7 @@ def parts(site: operator_site.Site) -> list[str]:
     return sorted(name for name in names if name.startswith("web-") and name != "web-seen")
 
 
+@pytest.mark.slow
 def test_charts_within_a_chart_that_varies_are_enabled_and_renamed_as_by_helm(
     site: operator_site.Site, helm: pathlib.Path, module: pathlib.Path
 ) -> None:
@@ -210,6 +211,7 @@ def test_charts_within_a_chart_that_varies_are_enabled_and_renamed_as_by_helm(
         operator.stop()
 
 
+@pytest.mark.slow
 def test_a_release_of_another_name_in_another_namespace_is_taken_over(
     site: operator_site.Site, module: pathlib.Path
 ) -> None:

@@ -38,6 +38,7 @@ def test_a_plan_without_the_cluster_foresees_a_handful_of_random_changes(
     assert result.without_effect > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
 @helm_site.ANY_HELM
 def test_random_sequences_lose_nothing_and_leave_nothing_stuck(

@@ -99,6 +99,7 @@ async def test_a_release_goes_on_from_objects_in_a_version_that_is_served_no_mor
         assert site.find(kind, "one") is None
 
 
+@pytest.mark.slow
 def test_definitions_and_objects_move_in_one_step_and_what_has_no_kind_any_more_is_left_out(
     site: operator_site.Site, devcluster: handle.DevCluster, helm: pathlib.Path
 ) -> None:

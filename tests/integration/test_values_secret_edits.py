@@ -29,6 +29,7 @@ def refused(site: operator_site.Site, **data: str) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_the_webhook_checks_an_edit_of_the_config_map_with_the_secret_in_force(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

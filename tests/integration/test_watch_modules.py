@@ -9,6 +9,7 @@ from tests.integration import module_objects, operator_site
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.slow
 def test_changes_on_disk_are_applied_one_module_at_a_time(site: operator_site.Site) -> None:
     web = site.module(
         "010-web", {"size": '"{{ .Values.web.size }}"'}, values="webEnabled: true\nweb: {size: 1}"
@@ -80,6 +81,7 @@ def test_module_directories_come_and_go(site: operator_site.Site) -> None:
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_module_that_goes_and_comes_back_is_installed_again(site: operator_site.Site) -> None:
     web = site.module("010-web", {"color": "green"}, values="webEnabled: true")
     site.module("020-db", {"color": "green"}, values="dbEnabled: true")
@@ -100,6 +102,7 @@ def test_a_module_that_goes_and_comes_back_is_installed_again(site: operator_sit
     operator.wait_logged("changed on disk and reloaded: web")
 
 
+@pytest.mark.slow
 def test_a_change_that_is_refused_purges_nothing(site: operator_site.Site) -> None:
     web = site.module("010-web", {"color": "green"}, values="webEnabled: true")
     site.module("020-db", {"color": "green"}, values="dbEnabled: true")

@@ -21,6 +21,7 @@ def record(name: str, number: int) -> str:
     return f"sh.helm.release.v1.{name}.v{number}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", ["secret", pytest.param("configmap", marks=pytest.mark.slow)])
 def test_records_that_others_touch_are_noticed_without_any_run(
     site: operator_site.Site,

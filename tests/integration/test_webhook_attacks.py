@@ -71,6 +71,7 @@ EVERYTHING: Final = {
 }
 
 
+@pytest.mark.slow
 def test_an_operator_starts_works_and_can_be_told_while_a_hook_denies_everything_of_its_namespace(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
@@ -223,6 +224,7 @@ def test_a_hook_for_everything_does_not_lock_the_cluster_out(
 SLOW: Final = f"sleep 0.4\n{ALLOWS}"
 
 
+@pytest.mark.slow
 def test_forty_dry_runs_of_one_user_delay_himself_alone_and_a_crash_leaves_it_to_the_failure_policy(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

@@ -200,6 +200,7 @@ def test_a_registration_that_somebody_edits_or_deletes_comes_back(
         operator.wait_until(lambda: names() == right, "it is there again")
 
 
+@pytest.mark.slow
 def test_a_replica_that_stands_by_answers_and_goes_on_when_the_leader_dies(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

@@ -99,6 +99,7 @@ def test_an_upgrade_waits_and_first_installs_hooks_and_healing_do_not(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_the_window_that_opens_brings_the_upgrade(modules: Modules) -> None:
     site = modules.site
     web = site.module("010-web", SIZE, values="webEnabled: true\nweb: {size: 1}")
@@ -156,6 +157,7 @@ def test_what_is_held_back_can_be_seen_and_be_done_once_without_waiting(modules:
     again.stop()
 
 
+@pytest.mark.slow
 def test_removals_wait_even_over_a_restart_in_the_order_of_what_requires_what(modules: Modules) -> None:
     site = modules.site
     base = site.module("010-base", {"a": "b"}, values="baseEnabled: true")

@@ -1,5 +1,7 @@
 """What was there before a release is what it was when a try of the release fails, and is not deleted."""
 
+import asyncio
+import dataclasses
 from typing import Any, Final
 
 import pytest
@@ -43,9 +45,19 @@ def seen(found: dict[str, Any]) -> tuple[object, ...]:
     return (metadata["uid"], metadata.get("labels"), metadata.get("annotations"), *content)
 
 
-async def failed(manager: releases.ReleaseManager, site: Site) -> None:
-    with pytest.raises(helm_errors.HelmError):
-        await manager.ensure(site.asked(1, fails="yes"))
+def own_marks(site: Site) -> dict[str, Any]:
+    """The metadata of an object that Helm would take for the release's."""
+    annotations = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": site.namespace}
+    return {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": annotations}
+
+
+async def failed(
+    manager: releases.ReleaseManager, site: Site, *, size: int = 1, insists: bool = False
+) -> str:
+    asked = dataclasses.replace(site.asked(size, fails="yes", fresh=True), insists=insists)
+    with pytest.raises(helm_errors.HelmError) as raised:
+        await manager.ensure(asked)
+    return str(raised.value)
 
 
 async def test_what_a_failed_try_took_over_is_given_back_and_what_worked_is_the_releases_own(
@@ -68,8 +80,12 @@ async def test_what_a_failed_try_took_over_is_given_back_and_what_worked_is_the_
         assert "meta.helm.sh/release-name" not in (left.get("annotations") or {})
         assert any("ConfigMap large is taken over, and too large" in text for text in site.warnings)
 
-        # A first install after which the chart has it no longer.
-        await failed(restarted, site)
+        # A first install after which the chart has it no longer. The same is not tried again by itself.
+        assert "is not tried again" in await failed(restarted, site)
+        called = len(site.verbs)
+        assert "took over objects that were there before" in await failed(restarted, site)
+        assert len(site.verbs) == called
+        assert "revision 1 failed because of this" in await failed(restarted, site, insists=True)
         assert (await restarted.ensure(site.asked(1, without="yes"))).revision
         assert seen(site.get("service", "dns")) == dns
 
@@ -88,4 +104,27 @@ async def test_what_a_failed_try_took_over_is_given_back_and_what_worked_is_the_
         await restarted.ensure(site.asked(3))
         assert await restarted.remove(WEB)
         assert site.find("service", "dns") is None
+
+        # Without a record that is so also of what bears the release's own marks.
+        marked = site.create("service", "dns", {**DNS, "metadata": own_marks(site)})["metadata"]
+        while site.create("configmap", "clock")["metadata"]["creationTimestamp"] == marked["creationTimestamp"]:
+            site.delete("configmap", "clock")
+            await asyncio.sleep(0.1)
+        planned = await restarted.preview(site.asked(1, fails="yes"))
+        assert "Service dns" in str(planned.adopted)
+        await failed(restarted, site)
+        await failed(restarted, site, size=2)
+        assert await restarted.remove(WEB)
+        left = site.get("service", "dns")["metadata"]
+        assert (left["uid"], left.get("annotations")) == (marked["uid"], None)
+
+        # And of what the release had when its record went.
+        await restarted.ensure(site.asked(4))
+        site.patch("service", "dns", {"metadata": {"labels": {"of": "somebody"}}})
+        for each in site.listed("secret", labelSelector="owner=helm,name=web"):
+            site.delete("secret", each["metadata"]["name"])
+        await failed(restarted, site)
+        assert await restarted.remove(WEB)
+        left = site.get("service", "dns")["metadata"]
+        assert (left["uid"], left["labels"]["of"]) == (marked["uid"], "somebody")
     assert [each for each in site.listed("secret") if "adopted" in each["metadata"]["name"]] == []

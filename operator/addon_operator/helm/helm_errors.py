@@ -10,6 +10,9 @@ class ChartError(errors.ModuleError):
 class HelmError(errors.ModuleError):
     """Helm refused or failed; the text is Helm's own message, on one line."""
 
+    is_old: bool = False
+    """Whether that was so before, and nothing was tried."""
+
     def __init__(self, module: str, message: str, without_values: str | None = None) -> None:
         """``without_values`` is the message for places that show no values, if that is another one."""
         super().__init__(module, message)
@@ -23,6 +26,10 @@ class HelmError(errors.ModuleError):
     def because(self, cause: str) -> "HelmError":
         """Return the same error with its cause before it."""
         return type(self)(self.module, f"{cause}; {self.message}", f"{cause}; {self._without_values}")
+
+    def followed_by(self, text: str) -> "HelmError":
+        """Return the same error with something behind it."""
+        return type(self)(self.module, f"{self.message}; {text}", f"{self._without_values}; {text}")
 
 
 class HelmTimeoutError(HelmError):
@@ -43,8 +50,6 @@ class RolledBackError(HelmError):
 
     reason = "RolledBack"
     """In one word, as conditions have it."""
-    is_old: bool = False
-    """Whether that was so before, and nothing was tried."""
 
 
 class RollbackRefusedError(HelmError):

@@ -46,6 +46,14 @@ class CallUnderWay(_Shape, frozen=True):
     began: float = 0.0
 
 
+class Rejected(_Shape, frozen=True):
+    """A first install that failed after it had taken objects over."""
+
+    inputs: str = ""
+    """Checksum of what it was made from; empty if there was none."""
+    because: str = ""
+
+
 class RememberedRelease(_Shape, frozen=True):
     """What is remembered of one release."""
 
@@ -67,6 +75,8 @@ class RememberedRelease(_Shape, frozen=True):
     """The revision whose removal somebody confirmed; 0 if nobody did."""
     adopted: tuple[RememberedObject, ...] = ()
     """Objects that were there before the release, and are not in a deployed revision yet."""
+    rejected: Rejected = Rejected()
+    """What is not tried again by itself."""
     kept: tuple[RememberedObject, ...] = ()
     """Objects that stayed in the cluster when the release lost them."""
     leaving: tuple[RememberedObject, ...] = ()

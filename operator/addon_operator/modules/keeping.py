@@ -124,14 +124,17 @@ def goes_with_hooks(resource: manifests.ManifestResource, live: Mapping[str, Any
 
     What the API server asks for its answer, and nobody answers any more, stands in everybody's way.
     """
-    if not first or (resource.group, resource.kind) not in _ASKED:
-        return False
+    is_asked = (resource.group, resource.kind) in _ASKED
+    return is_asked and bool(first) and owner(live)[0] is None and made_at(live) >= math.floor(first)
+
+
+def made_at(live: Mapping[str, Any]) -> float:
+    """Return the second in which an object was made, since the epoch; 0 if that is not known."""
     text = str((live.get("metadata") or {}).get("creationTimestamp") or "")
     try:
-        made = dt.datetime.fromisoformat(text).timestamp()
+        return dt.datetime.fromisoformat(text).timestamp()
     except ValueError:
-        return False
-    return owner(live)[0] is None and made >= math.floor(first)
+        return 0.0
 
 
 def claim_names(body: Mapping[str, Any]) -> Iterator[re.Pattern[str]]:

@@ -180,7 +180,7 @@ class ModuleRunner:
             raise
         except Exception as error:
             # Why it was taken back was told when that was known.
-            is_old = isinstance(error, helm_errors.RolledBackError) and error.is_old
+            is_old = isinstance(error, helm_errors.HelmError) and error.is_old
             problem = errors.told(error, f"the run of module {name}")
             is_told = is_old and bool(self.states[name].last_error)
             self.states.mark(name, state.ModuleStatus.FAILED, None if is_told else problem)

@@ -8,6 +8,7 @@ import base64
 import contextlib
 import gzip
 import hashlib
+import math
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.modules import keeping, manifests
 
+_LONGEST: Final = 1000
+"""Characters of an error that are remembered."""
 _MAX_COPY: Final = 256 * 1024
 """How many bytes of JSON an object may have of which a copy is made."""
 
@@ -42,9 +45,15 @@ class Adoptions:
         self._clock = clock
 
     def covers(self, module: names.ModuleName, live: manifests.Object) -> bool:
-        """Say whether the release adopted an object, of which the metadata is given."""
-        uid = (live.get("metadata") or {}).get("uid")
-        return any(each.uid == uid for each in self._of(module))
+        """Say whether the release adopted an object, of which the metadata is given.
+
+        Until a revision is deployed, all that is older than the first one was there before, whatever marks
+        it bears.
+        """
+        uid, known = (live.get("metadata") or {}).get("uid"), self._memory.of(self._places.of(module))
+        if any(each.uid == uid for each in known.adopted):
+            return True
+        return not known.deployed and 0 < keeping.made_at(live) < math.floor(known.first)
 
     async def begin(
         self, module: names.ModuleName, resources: Collection[manifests.ManifestResource]
@@ -93,27 +102,38 @@ class Adoptions:
         uid = str(live["metadata"]["uid"])
         copy = (await self._copies(module)).get(uid)
         place = self._places.of(module)
+        told = "stays as the release made it, without a copy of what it was"
         if copy is not None:
             before: dict[str, Any] = orjson.loads(gzip.decompress(base64.b64decode(copy)))
             before["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
             await self._live.replace(module, resource, before)
-        elif keeping.is_own(live, place.name, place.namespace):
+            live, told = before, "is again what it was"
+        if keeping.is_own(live, place.name, place.namespace):
             await self._live.patch(module, resource, keeping.disown())
         left = tuple(each for each in self._of(module) if each.uid != uid)
         self._memory.change(place, adopted=left)
-        self._warn(module, f"{resource} was there before the release, and is again what it was")
+        self._warn(module, f"{resource} was there before the release, and {told}")
         if not left:
             await self.settle(module)
 
     async def settle(self, module: names.ModuleName) -> None:
         """Forget what was adopted: a revision is deployed, and it is the release's own."""
-        self._memory.change(self._places.of(module), adopted=())
+        self._memory.change(self._places.of(module), adopted=(), rejected=remembered.Rejected())
         with contextlib.suppress(api_errors.NotFound, api_errors.Forbidden):
             await self._kube.delete(self._path(module))
 
     def has(self, module: names.ModuleName) -> bool:
         """Say whether the release has adopted objects."""
         return bool(self._of(module))
+
+    def reject(self, module: names.ModuleName, inputs: str, because: str) -> None:
+        """Remember that a first install failed after it had taken objects over."""
+        rejected = remembered.Rejected(inputs=inputs, because=because[:_LONGEST])
+        self._memory.change(self._places.of(module), rejected=rejected)
+
+    def rejected(self, module: names.ModuleName) -> remembered.Rejected:
+        """Return the first install that is not tried again by itself."""
+        return self._memory.of(self._places.of(module)).rejected
 
     def _of(self, module: names.ModuleName) -> tuple[remembered.RememberedObject, ...]:
         return self._memory.of(self._places.of(module)).adopted

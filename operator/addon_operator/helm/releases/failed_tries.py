@@ -132,9 +132,9 @@ class FailedTries:
                 await self._delete(resource, number)
         return staying.kept.values()
 
-    async def own_manifests(self) -> list[str]:
-        """Return what the tries applied, as far as they are our own."""
-        return [content.manifest for _, content in await self._contents(only_own=True)]
+    async def applied(self, *, only_own: bool = False) -> list[str]:
+        """Return what the tries applied; see :meth:`_contents`."""
+        return [content.manifest for _, content in await self._contents(only_own=only_own)]
 
     async def adapt(self, manifest: str) -> None:
         """Bring objects that failed tries made to what the next installation wants, for a Helm that does not.

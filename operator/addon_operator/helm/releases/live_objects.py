@@ -37,6 +37,8 @@ class Foreign:
     """Whether Helm, or an addon-operator, put its label on it."""
     is_kept: bool = False
     """Whether an operator kept it when its release went or lost it."""
+    is_own: bool = False
+    """Whether it bears the marks of the release: Helm takes it for a part of it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,14 +73,11 @@ class LiveObjects:
     async def foreign(self, module: names.ModuleName, manifest: str, before: str = "") -> tuple[Foreign, ...]:
         """Return a manifest's objects that exist and are not the release's; what is unreadable is left out.
 
-        ``before`` is the manifest that the release has: what is in it is the release's already.
+        ``before`` is what the release has, or made in tries that failed: that is the release's already.
         """
         foreign: list[Foreign] = []
         place = self._places.of(module)
-        own = set(manifests.resources(before))
-        for resource in manifests.resources(manifest):
-            if resource in own:
-                continue
+        for resource in await asyncio.to_thread(manifests.dropped, manifest, before, place.namespace):
             try:
                 live = await self._cluster.get(
                     await self._path(resource, place.namespace), metadata_only=True
@@ -87,12 +86,11 @@ class LiveObjects:
                 continue
             labels = (live.get("metadata") or {}).get("labels") or {}
             owner, is_helms = keeping.owner(live), labels.get(keeping.MANAGED_BY) == "Helm"
-            if is_helms and owner == (place.name, place.namespace):
-                continue
+            is_own = is_helms and owner == (place.name, place.namespace)
             whose = f" of release {owner[1]}/{owner[0]}" if is_helms and owner[0] else ""
             is_ours = any(labels.get(key) == value for key, value in self._labels.items())
             is_kept = keeping.is_marked(live)
-            foreign.append(Foreign(resource, f"{resource}{whose}", is_helms or is_ours, is_kept))
+            foreign.append(Foreign(resource, f"{resource}{whose}", is_helms or is_ours, is_kept, is_own))
         return tuple(foreign)
 
     async def get(

@@ -90,6 +90,9 @@ class ReleaseCalls:
             record = await self._records.confirm(record, made)
         known = self._memory.of(place)
         number, call = record.revision.number, known.call
+        if number == 1 and not known.deployed and record.made:
+            # The clock of the API server counts: objects are compared with it.
+            self._memory.change(place, first=record.made)
         self._memory.change(place, last=max(number, known.last))
         if record.revision.status == release.FAILED and call is not None and call.number == number:
             self._memory.change(place, failed=(*known.failed, number)[-_FAILED:])
@@ -208,6 +211,10 @@ class ReleaseCalls:
         """Forget a release that has no record any more, but not what outlives it."""
         known = self._memory.of(place)
         outlives = remembered.RememberedRelease(
-            adopted=known.adopted, kept=known.kept, leaving=known.leaving, moving=known.moving
+            adopted=known.adopted,
+            rejected=known.rejected,
+            kept=known.kept,
+            leaving=known.leaving,
+            moving=known.moving,
         )
         self._memory.put(place, outlives)

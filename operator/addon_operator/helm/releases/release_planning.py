@@ -225,19 +225,28 @@ class ReleasePlanner:
         inputs: render_inputs.RenderInputs,
         record: release_records.Record | None,
     ) -> None:
-        """Raise :class:`.RolledBackError` for what failed and was taken back; a retry would do so again."""
-        if record is None or request.insists:
+        """Raise an error for what a retry would only do again: it failed and was taken back, or failed as the
+        first install after it had taken objects over.
+        """
+        if request.insists:
             return
-        if record.revision.labels.get(release.REJECTED_LABEL) != inputs.checksum:
+        kind: type[helm_errors.HelmError] = helm_errors.HelmError
+        rejected = self.adoptions.rejected(request.module)
+        if rejected.inputs == inputs.checksum:
+            what, why = (
+                "the first install took over objects that were there before, and failed",
+                rejected.because,
+            )
+        elif record is not None and record.revision.labels.get(release.REJECTED_LABEL) == inputs.checksum:
+            kind, what = helm_errors.RolledBackError, "the last upgrade failed and was taken back"
+            why = await self.records.annotation(record, release.REJECTED_BECAUSE)
+        else:
             return
         told = (
-            "the last upgrade failed and was taken back, and chart and values are the same: change them, "
-            f"or run 'addon-operator module retry {request.module}'"
+            f"{what}, and chart and values are the same: change them, or run 'addon-operator module retry "
+            f"{request.module}'"
         )
-        why = await self.records.annotation(record, release.REJECTED_BECAUSE)
-        error = helm_errors.RolledBackError(
-            request.module, request.redact(f"{told}; it failed with: {why}" if why else told), told
-        )
+        error = kind(request.module, request.redact(f"{told}; it failed with: {why}" if why else told), told)
         error.is_old = True
         raise error
 

@@ -55,7 +55,14 @@ async def _shown(
         action, manifest = release_types.PlannedAction.UPGRADE, plan.manifest
         before = await _applied(planner, request, plan.record)
     changes = await asyncio.to_thread(_difference, request, before, manifest)
-    foreign = await planner.live.foreign(request.module, manifest, before)
+    known = before
+    if plan.record is not None and plan.record.revision.status == release.FAILED:
+        known += (
+            f"\n---\n{await _applied(planner, request, await planner.records.upgraded_from(plan.record))}"
+        )
+    foreign = await planner.live.foreign(request.module, manifest, known)
+    # Of a release whose revision cannot be read, its marks say what it has.
+    is_known = bool(known) or isinstance(decision, release.Install)
     return release_types.ReleasePreview(
         action,
         decision.reason,
@@ -63,7 +70,7 @@ async def _shown(
         changes=changes,
         adopted=(
             *filter(None, [planner.foreign(request, plan.record)]),
-            *(each.name for each in foreign if not each.is_kept),
+            *(each.name for each in foreign if not (each.is_kept or (each.is_own and not is_known))),
         ),
         by_chance=await _by_chance(planner, request, plan, manifest),
         may_wait=await planner.may_wait(plan),

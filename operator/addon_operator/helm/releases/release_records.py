@@ -17,7 +17,7 @@ from addon_operator.helm.releases import record_format, record_lists, record_pro
 from addon_operator.kernel import json_types
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
-from addon_operator.modules import manifests, release
+from addon_operator.modules import keeping, manifests, release
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_CHECKSUMS: Final = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
@@ -30,6 +30,8 @@ class Record:
     revision: release.Revision
     object_name: str
     resource_version: str
+    made: float = 0.0
+    """The second in which the API server stored it first, since the epoch; 0 if that is not known."""
 
     def as_it_was(self, status: str) -> "Record":
         """Return what it will be when the revision has that status."""
@@ -610,7 +612,8 @@ class ReleaseRecords:
         namespace = metadata.get("namespace") or self.places.own_namespace
         key = self.places.key(places.ReleaseLocation(namespace, name))
         revision = release.Revision(key, int(number), labels.get("status", "unknown"), dict(labels))
-        return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))
+        version = metadata.get("resourceVersion", "")
+        return Record(revision, metadata["name"], version, keeping.made_at(secret))
 
     def _counts(self, name: str, record: Record) -> bool:
         """Say whether it is a module's, made by this operator, or in its namespace and of no other one."""

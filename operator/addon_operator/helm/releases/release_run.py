@@ -66,6 +66,7 @@ class ReleaseRun:
         self._keeper = planner.keeper_of(request.module, request.others, request.directory)
         self._had = ""
         self._tried: list[str] = []
+        self._made_by_tries: list[str] = []
         self._going: tuple[manifests.ManifestResource, ...] = ()
         self._tries = failed_tries.FailedTries(
             planner.helm, planner.records, planner.live, request, self._keeper, planner.calls
@@ -179,7 +180,9 @@ class ReleaseRun:
             return
         is_install = isinstance(plan.decision, release.Install)
         with self._stopwatch.measured(release_types.Operation.CHECK):
-            self._tried = await self._tries.own_manifests()
+            self._tried = await self._tries.applied(only_own=True)
+            # Records of tries go before the next call.
+            self._made_by_tries = await self._tries.applied()
             await self._tries.check_refusal(record, plan.manifest)
             if not is_install:
                 is_left = await self._planner.calls.left_by_call(record)
@@ -281,7 +284,10 @@ class ReleaseRun:
                 await self._warn_of_fields(unknown, plan.manifest)
                 if (blamed := await failed_tries.blamed(self._records, error)) is not error:
                     raise blamed from error
-                raise await self._explained(error, plan.manifest, error.message) from error.__cause__
+                explained = await self._explained(error, plan.manifest, error.message)
+                if is_install:
+                    explained = self._held_back(plan, explained)
+                raise explained from error.__cause__
             self._record = await self._planner.calls.end(self._request.module, made)
         if self._planner.adoptions.has(self._request.module):
             await self._planner.adoptions.settle(self._request.module)
@@ -315,6 +321,13 @@ class ReleaseRun:
         self, upgrade: Callable[..., Awaitable[bytes]], plan: release_planning.ReleasePlan
     ) -> bytes:
         """Install or upgrade, and take over what exists already if that is allowed."""
+        manifest = plan.manifest
+        if self._record is None and self._planner.calls.deployed(self._request.module):
+            # Its record is lost: what it had is there, and bears its marks.
+            manifest = await self._renderer.render(self._request, plan.inputs, plan.files, is_upgrade=False)
+        # Of a release whose revision cannot be read, its marks say what it has.
+        if manifest and (self._had or isinstance(plan.decision, release.Install)):
+            await self._adopt_own(manifest)
         try:
             return await upgrade(await self._files(plan))
         except helm_errors.HelmError as error:
@@ -325,6 +338,8 @@ class ReleaseRun:
                 self._request, plan.inputs, plan.files, is_upgrade=is_upgrade
             )
             await self._leave_out(manifest)
+            if not is_upgrade:
+                await self._adopt_own(manifest)
             self._adopted += await self._adoption(manifest, error)
             return await upgrade(await self._files(plan), take_ownership=True)
 
@@ -381,6 +396,20 @@ class ReleaseRun:
         for text in await asyncio.to_thread(unknown_fields.told, manifest, warnings, chart):
             self._helm.warn(self._request.module, self._request.redact(text))
 
+    def _held_back(
+        self, plan: release_planning.ReleasePlan, error: helm_errors.HelmError
+    ) -> helm_errors.HelmError:
+        """Let a first install that failed wait for its cause if it took over what others may need."""
+        module, adoptions = self._request.module, self._planner.adoptions
+        # What a release had whose record is lost is others' no more than before.
+        if not adoptions.has(module) or self._planner.calls.deployed(module):
+            return error
+        adoptions.reject(module, plan.inputs.checksum, error.message)
+        return error.followed_by(
+            "it took over objects that were there before, so it is not tried again with the same chart and "
+            f"values: change them, or run 'addon-operator module retry {module}'"
+        )
+
     async def _adoption(self, manifest: str, refused: helm_errors.HelmError) -> tuple[str, ...]:
         """Return the objects that become the release's now; raises what Helm said if they must not."""
         policy = self._planner.options.take_ownership
@@ -388,7 +417,7 @@ class ReleaseRun:
         found = await self._planner.live.foreign(
             self._request.module, manifest, before.manifest if before else ""
         )
-        foreign = [each for each in found if each.resource not in self._left_out]
+        foreign = [each for each in found if not (each.is_own or each.resource in self._left_out)]
         if not foreign and self._left_out:
             return ()
         is_labelled = policy is release_types.TakeOwnership.LABELLED
@@ -406,6 +435,14 @@ class ReleaseRun:
             ) from refused
         await self._planner.adoptions.begin(self._request.module, [each.resource for each in foreign])
         return tuple(each.name for each in foreign if not each.is_kept)
+
+    async def _adopt_own(self, manifest: str) -> None:
+        """Adopt what bears the marks of the release and is in no revision: Helm takes that over unasked."""
+        before = "\n---\n".join([self._had, *self._made_by_tries])
+        found = await self._planner.live.foreign(self._request.module, manifest, before)
+        own = [each for each in found if each.is_own and each.resource not in self._left_out]
+        if own:
+            await self._planner.adoptions.begin(self._request.module, [each.resource for each in own])
 
     async def _rendered_after(self, plan: release_planning.ReleasePlan) -> release.Rendered:
         """Return what the next upgrade with the same inputs renders to.

@@ -231,6 +231,7 @@ class ReleaseManager:
                 return False
             removal = uninstalling.Uninstallation(self._planner, command.Call(module), others, directory)
             await removal.run(record, keep_record=keep_record, data_goes=self._data_goes(module))
+            self._records.memory.change(self.places.of(module), rejected=remembered.Rejected())
             return record.revision.exists
 
     async def preview_removal(

@@ -107,7 +107,8 @@ async def test_what_a_failed_try_took_over_is_given_back_and_what_worked_is_the_
 
         # Without a record that is so also of what bears the release's own marks.
         marked = site.create("service", "dns", {**DNS, "metadata": own_marks(site)})["metadata"]
-        while site.create("configmap", "clock")["metadata"]["creationTimestamp"] == marked["creationTimestamp"]:
+        made_at = marked["creationTimestamp"]
+        while site.create("configmap", "clock")["metadata"]["creationTimestamp"] == made_at:
             site.delete("configmap", "clock")
             await asyncio.sleep(0.1)
         planned = await restarted.preview(site.asked(1, fails="yes"))

@@ -104,28 +104,34 @@ async def test_what_a_failed_try_took_over_is_given_back_and_what_worked_is_the_
         await restarted.ensure(site.asked(3))
         assert await restarted.remove(WEB)
         assert site.find("service", "dns") is None
+    assert [each for each in site.listed("secret") if "adopted" in each["metadata"]["name"]] == []
 
-        # Without a record that is so also of what bears the release's own marks.
+
+async def test_what_bears_the_marks_of_a_release_and_is_in_none_of_its_revisions_was_there_before(
+    helm_site: Site,
+) -> None:
+    site = helm_site
+    site.write("templates/more.yaml", CHART)
+    async with site.manager() as manager:
         marked = site.create("service", "dns", {**DNS, "metadata": own_marks(site)})["metadata"]
         made_at = marked["creationTimestamp"]
         while site.create("configmap", "clock")["metadata"]["creationTimestamp"] == made_at:
             site.delete("configmap", "clock")
             await asyncio.sleep(0.1)
-        planned = await restarted.preview(site.asked(1, fails="yes"))
+        planned = await manager.preview(site.asked(1, fails="yes"))
         assert "Service dns" in str(planned.adopted)
-        await failed(restarted, site)
-        await failed(restarted, site, size=2)
-        assert await restarted.remove(WEB)
+        await failed(manager, site)
+        await failed(manager, site, size=2)
+        assert await manager.remove(WEB)
         left = site.get("service", "dns")["metadata"]
         assert (left["uid"], left.get("annotations")) == (marked["uid"], None)
 
-        # And of what the release had when its record went.
-        await restarted.ensure(site.asked(4))
+        # What the release had when its record went.
+        await manager.ensure(site.asked(4))
         site.patch("service", "dns", {"metadata": {"labels": {"of": "somebody"}}})
         for each in site.listed("secret", labelSelector="owner=helm,name=web"):
             site.delete("secret", each["metadata"]["name"])
-        await failed(restarted, site)
-        assert await restarted.remove(WEB)
+        await failed(manager, site)
+        assert await manager.remove(WEB)
         left = site.get("service", "dns")["metadata"]
         assert (left["uid"], left["labels"]["of"]) == (marked["uid"], "somebody")
-    assert [each for each in site.listed("secret") if "adopted" in each["metadata"]["name"]] == []

@@ -123,8 +123,11 @@ async def test_what_holds_data_is_marked_before_it_is_taken_back(
 ) -> None:
     manager = await installed(world, module_dir)
     failing(world, kept(kind))
+    request = asked(module_dir, size=2)
+    with pytest.raises(helm_errors.HelmError) as raised:
+        await manager.ensure(request)
     world.live.put_own("data", plural=plural)
-    told = await fail(manager, asked(module_dir, size=2))
+    told = await manager.roll_back(request, raised.value, unhealthy=False)
     assert isinstance(told, helm_errors.RolledBackError)
     mark = {
         "labels": {"addon-operator.io/kept-from": "web"},

@@ -1,6 +1,7 @@
 """``plan --record`` and ``plan --state``: a change is planned without the cluster, and comes true."""
 
 import base64
+import datetime as dt
 import hashlib
 import json
 import os
@@ -164,12 +165,16 @@ data:
 """
 
 
+ANNOTATIONS: Final = ("suspended-since", "suspended-until", "suspended-by", "confirm-removal", "run", "now")
+
+
 def test_a_recording_has_nothing_of_earlier_values_whatever_became_of_the_release(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
-    """Rotated, suspended, failed: each module has one revision from other values than there are now."""
-    site.values("webEnabled: true\nstoppedEnabled: true\nfailsEnabled: true")
-    for number, name in enumerate(("web", "stopped", "fails")):
+    """Rotated, suspended, failed, waiting for a window: each has a revision from other values than now."""
+    names = ("web", "stopped", "fails", "waits")
+    site.values("\n".join(f"{name}Enabled: true" for name in names))
+    for number, name in enumerate(names):
         module = site.module(f"0{number}0-{name}", {"color": "green"})
         (module / "templates" / "old.yaml").write_text(
             OLD.replace(".web.", f".{name}.").replace("NAME", name)
@@ -181,7 +186,7 @@ def test_a_recording_has_nothing_of_earlier_values_whatever_became_of_the_releas
         )
     fails = site.modules / "020-fails" / "templates" / "fail.yaml"
     fails.write_text('{{ with .Values.fails.fail }}{{ fail (printf "canary-of-the-chart %s" .) }}{{ end }}\n')
-    site.config(**dict.fromkeys(("web", "stopped", "fails"), "token: canary-one\npin: 471101"))
+    site.config(**dict.fromkeys(names, "token: canary-one\npin: 471101"))
     operator = site.start(CONVERGE_ON_FAILURE="continue", MODULE_OBJECTS="true")
     operator.wait_ready()
     assert site.command("module", "suspend", "stopped", "--reason", "canary-reason").returncode == 0
@@ -190,6 +195,13 @@ def test_a_recording_has_nothing_of_earlier_values_whatever_became_of_the_releas
     operator.wait_until(lambda: "canary-two" in str(site.data("derived-web")), "web has its new password")
     operator.wait_until(lambda: "Failed" in site.command("module", "list").stdout, "one cannot be rendered")
     operator.stop()
+    opens = dt.datetime.now(dt.UTC) + dt.timedelta(hours=12)
+    closed = f"windows: [{{schedule: '0 0 {opens.hour} * * *', duration: 10m}}]\n"
+    (site.modules / "030-waits" / "module.yaml").write_text(closed)
+    site.config(waits="token: canary-two\npin: 471102", other="a: canary-of-nobody")
+    site.secret(fails="token: canary-of-the-secret\n", other="canary: canary-of-nobody")
+    free = [f"addon-operator.io/{each}=canary-{each}" for each in ANNOTATIONS]
+    site.kubectl("annotate", "--overwrite", "modules.addon-operator.io", "stopped", *free)
     text = record(site)
     pins = ("471101", "471102")
     for canary in ("canary-", *pins, *(hashlib.sha256(pin.encode()).hexdigest() for pin in pins)):
@@ -203,7 +215,7 @@ def test_a_recording_has_nothing_of_earlier_values_whatever_became_of_the_releas
     found = {name: each["action"] for name, each in planned(site, code=1).items()}
     live = json.loads(site.command("plan", "-o", "json").stdout)["modules"]
     assert found == {module["name"]: module["action"] for module in live}
-    assert (found["web"], found["fails"]) == ("nothing", "unknown")
+    assert (found["web"], found["fails"], found["waits"]) == ("nothing", "unknown", "wait")
 
 
 def test_a_recorded_state_tells_what_a_change_does_without_a_cluster_or_a_secret(

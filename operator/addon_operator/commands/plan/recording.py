@@ -41,7 +41,6 @@ _LABELS: Final = frozenset(
 _DIGESTS: Final = frozenset(
     {release.INPUTS_LABEL, release.MANIFEST_LABEL, release.REJECTED_LABEL, release.GO_OPERATOR_LABEL}
 )
-_ANNOTATIONS: Final = (suspension.SINCE, suspension.UNTIL, suspension.CONFIRM)
 _REASON: Final = "the Module object in the cluster says why"
 _FAILED: Final = "'addon-operator plan' in the cluster says why"
 
@@ -320,8 +319,8 @@ def _stub(item: client.Object, *, keeps_annotations: bool) -> json_types.JsonObj
     metadata = item["metadata"]
     kept = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
     if keeps_annotations:
-        annotations = metadata.get("annotations") or {}
-        kept["annotations"] = {key: annotations[key] for key in _ANNOTATIONS if key in annotations}
-        if suspension.SUSPENDED in annotations and suspension.read(annotations, time.time()) is not None:
-            kept["annotations"][suspension.SUSPENDED] = _REASON
+        # What was read is written anew: people may have put anything there.
+        found = suspension.read(metadata.get("annotations") or {}, time.time())
+        told = {} if found is None else dataclasses.replace(found, reason=_REASON, by="").annotations
+        kept["annotations"] = {key: text for key, text in told.items() if text is not None}
     return {"metadata": kept}

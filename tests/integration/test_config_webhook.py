@@ -159,6 +159,17 @@ def test_who_may_not_read_the_secret_does_not_find_it_by_asking(
             )
         assert kubectl.set("--dry-run=server", web="mine: 42").returncode == 0
 
+        # What passes unchecked is shown to everybody who sees Events or Module objects.
+        forced = kubectl.set("--field-manager=addon-operator", web="mine: 7")
+        assert forced.returncode == 0, forced.stderr
+        events = running.wait_until(
+            lambda: site.objects("events", fieldSelector="reason=InvalidValues"), "an Event says that it is"
+        )
+        shown = " ".join(site.command("module", "describe", "web").stdout.split())
+        assert "web: does not fit values of the Secret; the log says why" in shown
+        assert "mine must be the pin" not in f"{shown} {[each['message'] for each in events]}"
+        running.wait_logged("is invalid", "mine must be the pin")
+
 
 def test_nothing_but_wrong_edits_is_held_up(
     site: operator_site.Site, operator: operator_process.OperatorProcess, kubectl: Kubectl

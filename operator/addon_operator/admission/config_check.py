@@ -1,6 +1,8 @@
 """Checks edits of the values ConfigMap before they are stored, and refuses them with all that is wrong."""
 
+import asyncio
 import collections
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -59,6 +61,8 @@ class ConfigCheck(reviews.ReviewHandler):
         self._clock = clock
         self._told: dict[str, collections.deque[float]] = {}
         """When who may not read the Secret was told that something in it speaks against his values."""
+        self._turns = weakref.WeakValueDictionary[str, asyncio.Lock]()
+        """Of users whose edits are being checked."""
 
     async def decide(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """Refuse an edit of the values ConfigMap that is wrong; everything else is allowed."""
@@ -70,6 +74,13 @@ class ConfigCheck(reviews.ReviewHandler):
         if review.operation == "UPDATE" and data == before:
             # Labels and finalizers may change, however wrong the values are.
             return reviews.ReviewVerdict(warnings=tuple(text[:_WARNING_MAX] for text in not_read))
+        # One at a time, so that none of many at once is checked that is too many.
+        async with self._turns.setdefault(review.user, asyncio.Lock()):
+            return await self._decide(review, data, before, not_read)
+
+    async def _decide(
+        self, review: reviews.Review, data: Data, before: Data, not_read: Sequence[str]
+    ) -> reviews.ReviewVerdict:
         if self._is_over(review.user):
             return reviews.ReviewVerdict(allowed=False, message=_TOO_OFTEN)
         findings = await self._check(data, before)

@@ -34,6 +34,8 @@ _LEAST_SECONDS: Final = 0.5
 """For finding out what does not depend on the Secret."""
 _SECRET_SECONDS: Final = 1.0
 """For the values Secret, before that."""
+_Told = tuple[tuple[str, bool], ...]
+"""All that is wrong, and whether values of the Secret may be why."""
 SECRET_SOURCE: Final = "the values Secret"  # noqa: S105 - a name, not a password
 
 
@@ -117,13 +119,15 @@ class ConfigChecks:
                 left = max(_LEAST_SECONDS, EDIT_SECONDS - (time.monotonic() - began))
                 with self._inspector.within(left):
                     alone = self._violations(running, data, before, None, is_alone=True)
+        plain = {text for text, sees_secret in violations if not sees_secret}
+        plain &= {text for text, _ in alone}
         now, was = self._switches(data), self._switches(before)
         known_before = set(was.warnings)
         warnings = [text for text in now.warnings if text not in known_before]
         return config_check.Findings(
-            tuple(text for text in violations if text in alone),
+            tuple(text for text, _ in violations if text in plain),
             [*warnings, *self._removed_with(now, was), *(() if has_secret else odd)],
-            tuple(text for text in violations if text not in alone),
+            tuple(text for text, _ in violations if text not in plain),
             odd if has_secret else (),
         )
 
@@ -135,7 +139,7 @@ class ConfigChecks:
         secret: config_check.Data | None,
         *,
         is_alone: bool = False,
-    ) -> tuple[str, ...]:
+    ) -> _Told:
         """Return what is wrong; ``is_alone``: as if there were no Secret, in a time that is set already."""
         if running is None:
             return self._by_files(data, before, secret)
@@ -146,7 +150,7 @@ class ConfigChecks:
 
     def _by_files(
         self, data: config_check.Data, before: config_check.Data, secret: config_check.Data | None
-    ) -> tuple[str, ...]:
+    ) -> _Told:
         store = self._modules.store(self._inspector, self._programs)
         # What rules about transitions compare with; what cannot be read of it counts as not set.
         with self._inspector.within(_BEFORE_SECONDS):
@@ -162,7 +166,7 @@ class ConfigChecks:
         above: config_map_reader.ConfigMapReading,
         *,
         is_known: bool,
-    ) -> tuple[str, ...]:
+    ) -> _Told:
         """Return what is wrong with the ConfigMap below the Secret, which may be unknown."""
         unreadable = reading.unreadable | above.unreadable
         broken = (
@@ -175,7 +179,8 @@ class ConfigChecks:
             and (is_known or not violation.is_missing_key)
             and violation.origin != SECRET_SOURCE
         )
-        return (*reading.violations, *map(str, broken))
+        read = ((text, False) for text in reading.violations)
+        return (*read, *((str(violation), violation.sees_secret) for violation in broken))
 
     def _read(
         self, data: config_check.Data, *, is_secret: bool = False

@@ -66,6 +66,7 @@ class Checks:
                         None,
                         verdict.program,
                         (own.key,),
+                        sees_secret=bool(secret),
                         is_unanswered=not verdict.is_answer,
                     )
                 )

@@ -54,23 +54,25 @@ def without_secrets_in(
     """
     if not secret or not violations:
         return list(violations)
-    redact = redactor(leaves(secret))
-    return [
-        dataclasses.replace(one, rule=redact(one.rule), value=_value_shown(one, secret)) for one in violations
-    ]
+    redact, shown = redactor(leaves(secret)), []
+    for one in violations:
+        over = _set_at(one.keys[1:], secret)
+        value = one.value if one.value is None or over is None else schemas.HIDDEN
+        sees = isinstance(over, dict)
+        shown.append(dataclasses.replace(one, rule=redact(one.rule), value=value, sees_secret=sees))
+    return shown
 
 
-def _value_shown(violation: schema_violations.Violation, secret: json_types.JsonObject) -> str | None:
-    if violation.value is None:
-        return None
+def _set_at(path: Sequence[str | int], secret: json_types.JsonObject) -> json_types.JsonValue:
+    """Return what the Secret sets below a place, :data:`.HIDDEN` if the place itself, ``None`` if nothing."""
     below: json_types.JsonValue = secret
-    for key in violation.keys[1:]:
+    for key in path:
         if not isinstance(below, dict) or not below:
             break
         if key not in below:
-            return violation.value
+            return None
         below = below[str(key)]
-    return schemas.HIDDEN
+    return below if isinstance(below, dict) and below else schemas.HIDDEN
 
 
 def sensitive_texts(value: json_types.JsonValue, masked: json_types.JsonValue) -> frozenset[str]:

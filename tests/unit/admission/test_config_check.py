@@ -1,5 +1,6 @@
 """Reviews of ConfigMaps: which are looked at, and what is answered."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -142,6 +143,7 @@ class Comparing:
 
     async def findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
         self.asked += 1
+        await asyncio.sleep(0)
         wrong = () if data["web"] == "pin: 42" else ("web: the pins must be equal, not *** and 42",)
         return config_check.Findings((), (), wrong, ("the program says 42",))
 
@@ -158,8 +160,9 @@ async def test_who_may_not_read_the_secret_is_told_only_that_it_speaks_against_i
         review = msgspec.structs.replace(EDIT, object=body({"web": f"pin: {number}"}), user=user)
         return await check.decide(review)
 
-    said = {(await guess(number)).message for number in range(5)}
-    [only] = said
+    said = [each.message for each in await asyncio.gather(*(guess(number) for number in range(40)))]
+    assert (len(set(said[:5])), len(set(said[5:])), checker.asked) == (1, 1, 5), "however many at once"
+    only = said[0]
     assert only.endswith(
         "data: refused, by a rule that looks at values of the Secret, which you may not read"
     )

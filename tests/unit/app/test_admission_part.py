@@ -45,8 +45,9 @@ Check = Callable[..., config_check.Findings]
 class Sync(config_sync.ConfigSync):
     """Knows beforehand what is wrong with every edit."""
 
-    def __init__(self, *violations: str, has_secret: bool = False) -> None:
+    def __init__(self, *violations: str, has_secret: bool = False, sees_secret: bool = False) -> None:
         self._known = violations
+        self._sees_secret = sees_secret
         self._has_secret = has_secret
 
     @property
@@ -57,8 +58,10 @@ class Sync(config_sync.ConfigSync):
     @override
     def violations(
         self, data: Mapping[str, str], kind: str = configured_object.CONFIG_MAP, *, alone: bool = False
-    ) -> tuple[str, ...]:
-        return () if alone else self._known
+    ) -> tuple[tuple[str, bool], ...]:
+        # Without the Secret, a default stands in its place.
+        known = () if alone and not self._sees_secret else self._known
+        return tuple((text, self._sees_secret) for text in known)
 
     @property
     @override
@@ -137,9 +140,10 @@ async def test_an_edit_that_disables_a_module_says_which_others_go_with_it(
 async def test_what_would_be_right_without_the_secret_is_told_apart(
     checks: admission_part.ConfigChecks,
 ) -> None:
-    checks.serve(Sync("web: the pins must be equal", has_secret=True))
-    found = await checks.findings({"web": "port: 1"}, {})
-    assert (found.violations, found.of_secret) == ((), ("web: the pins must be equal",))
+    for sees_secret in (False, True):
+        checks.serve(Sync("web: the pins must be equal", has_secret=True, sees_secret=sees_secret))
+        found = await checks.findings({"web": "port: 1"}, {})
+        assert (found.violations, found.of_secret) == ((), ("web: the pins must be equal",))
 
 
 async def test_the_running_engine_knows_better(checks: admission_part.ConfigChecks) -> None:

@@ -131,6 +131,9 @@ def test_what_is_wrong_hides_the_secrets_values_alone() -> None:
     assert [one.value for one in found] == ["***", "***", "***", '"shown"', "***", '"shown"']
     (told,) = redaction.without_secrets_in([violation((), "cannot be read: s3cret")], SET)
     assert told.rule == "cannot be read: ***"
+    assert told.without_value.startswith("web: does not fit values of the Secret")
+    # A rule sees what is below its place: beside values of the Secret others that somebody chose.
+    assert [one.sees_secret for one in found] == [True, True, False, False, False, False]
 
 
 def test_long_values_and_many_of_them_are_hidden_in_a_moment() -> None:

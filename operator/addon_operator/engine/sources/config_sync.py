@@ -282,16 +282,16 @@ class ConfigSync:
 
     def violations(
         self, data: Mapping[str, str], kind: str = configured_object.CONFIG_MAP, *, alone: bool = False
-    ) -> tuple[str, ...]:
+    ) -> tuple[tuple[str, bool], ...]:
         """Return all that is wrong with a state of an object that somebody proposes, one sentence each.
 
-        ``alone``: as if the other object had nothing in it.
+        With each stands whether values of the Secret may be why. ``alone``: as if the other object had nothing in it.
         """
         proposed = self._objects[kind]
         own = proposed.proposed(data)
         others = [configured for configured in self._objects.values() if configured is not proposed]
 
-        def found(others_seen: bool) -> tuple[str, ...]:
+        def found(others_seen: bool) -> tuple[tuple[str, bool], ...]:
             parts = {proposed.kind: own}
             for configured in others:
                 if alone:
@@ -303,7 +303,7 @@ class ConfigSync:
                     else configured.in_force(self._values.config)
                 )
             ordered = [parts[configured.kind] for configured in self._objects.values()]
-            return configured_object.look_at(ordered, self._checks.edit_violations).sentences
+            return configured_object.look_at(ordered, self._checks.edit_violations).told
 
         wrong = found(others_seen=False)
         # An edit may be what one of the other object waits for.

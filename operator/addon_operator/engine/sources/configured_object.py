@@ -153,8 +153,13 @@ class ConfigState:
     @property
     def sentences(self) -> tuple[str, ...]:
         """Return all that is wrong."""
-        read = (text for part in self.parts for text in part.reading.violations)
-        return (*read, *map(str, self.broken))
+        return tuple(text for text, _ in self.told)
+
+    @property
+    def told(self) -> tuple[tuple[str, bool], ...]:
+        """Return all that is wrong, and whether that may be so because of values of the Secret."""
+        read = ((text, False) for part in self.parts for text in part.reading.violations)
+        return (*read, *((str(violation), violation.sees_secret) for violation in self.broken))
 
     def blamed(self) -> Iterator["ConfigState"]:
         """Give what is wrong by the object to be edited: the Secret for what it sets, else the ConfigMap."""

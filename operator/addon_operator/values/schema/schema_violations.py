@@ -9,6 +9,7 @@ from addon_operator.values import origins
 from addon_operator.values.patches import patch_blame, patches
 from addon_operator.values.schema import schema_messages
 
+_OF_SECRET: Final = "does not fit values of the Secret; the log says why"
 MAX_VIOLATIONS: Final = 100
 """How many are looked for in a section."""
 
@@ -34,6 +35,8 @@ class Violation:
 
     is_default: bool = False
     """Whether the chart's own value is wrong, which nobody has replaced."""
+    sees_secret: bool = False
+    """Whether what is wrong may be so because of values of the values Secret, beside others."""
     is_unanswered: bool = False
     """Whether it is not known if something is wrong: a program that knows it gave no answer."""
 
@@ -49,9 +52,13 @@ class Violation:
 
     @property
     def without_value(self) -> str:
-        """The place, the rule and what a hook did alone."""
+        """The place, the rule and what a hook did alone.
+
+        Who may see this may be one who chose a value and asks whether it is that of the Secret.
+        """
+        rule = _OF_SECRET if self.sees_secret else self.rule
         origin = f"; {self.origin}" if origins.is_of_hook(self.origin) else ""
-        return f"{self.path}: {self.rule} ({self.schema}{origin})"
+        return f"{self.path}: {rule} ({self.schema}{origin})"
 
     def __str__(self) -> str:
         shown = "" if self.value is None else f", not {self.value}"

@@ -557,7 +557,7 @@ async def test_values_of_a_disabled_module_are_checked_when_it_is_enabled() -> N
 async def test_a_proposed_state_is_checked_and_changes_nothing() -> None:
     bench = await loaded({"web": "size: 1"})
     assert bench.state.violations({"web": "size: 2"}) == ()
-    (violation,) = bench.state.violations({"web": "size: 10"})
+    ((violation, _),) = bench.state.violations({"web": "size: 10"})
     assert violation.startswith("web.size: must be at most 9")
     assert bench.values.config_values(WEB)["web"] == {"size": 1}
 
@@ -764,7 +764,7 @@ async def test_a_proposed_config_map_is_checked_with_the_secret_in_force() -> No
     bench, _ = await with_secret({}, {"web": "size: 5"})
     assert bench.state.violations({"web": "size: 77"}) == ()
     assert bench.state.violations({"web": "size: 5"}, "Secret") == ()
-    (violation,) = bench.state.violations({"web": "size: 77"}, "Secret")
+    ((violation, _),) = bench.state.violations({"web": "size: 77"}, "Secret")
     assert "not ***" in violation
 
 

@@ -285,7 +285,8 @@ class ConfigSync:
     ) -> tuple[tuple[str, bool], ...]:
         """Return all that is wrong with a state of an object that somebody proposes, one sentence each.
 
-        With each stands whether values of the Secret may be why. ``alone``: as if the other object had nothing in it.
+        With each stands whether values of the Secret may be why. ``alone``: as if the other object had
+        nothing in it.
         """
         proposed = self._objects[kind]
         own = proposed.proposed(data)

@@ -9,7 +9,7 @@ from addon_operator.values import origins
 from addon_operator.values.patches import patch_blame, patches
 from addon_operator.values.schema import schema_messages
 
-_OF_SECRET: Final = "does not fit values of the Secret; the log says why"
+_NOT_FITTING: Final = "does not fit values of the Secret; the log says why"
 MAX_VIOLATIONS: Final = 100
 """How many are looked for in a section."""
 
@@ -56,7 +56,7 @@ class Violation:
 
         Who may see this may be one who chose a value and asks whether it is that of the Secret.
         """
-        rule = _OF_SECRET if self.sees_secret else self.rule
+        rule = _NOT_FITTING if self.sees_secret else self.rule
         origin = f"; {self.origin}" if origins.is_of_hook(self.origin) else ""
         return f"{self.path}: {rule} ({self.schema}{origin})"
 

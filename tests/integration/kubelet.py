@@ -74,9 +74,10 @@ def _tls(directory: pathlib.Path) -> ssl.SSLContext:
 
 
 def add_pod(site: operator_site.Site, name: str, port: int, **labels: str) -> None:
-    """Add a running pod, on a node whose kubelet listens on that port."""
+    """Add a running pod, on a node whose kubelet listens on that port, and which takes no other pods."""
     node = f"{site.namespace}-node"
-    _create(site, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+    alone = {"taints": [{"key": "tests/alone", "effect": "NoSchedule"}]}
+    _create(site, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}, "spec": alone})
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -90,6 +90,15 @@ class Terminal:
             shown, f"{texts} on the screen", explain=lambda: "\n".join(self.picture())
         )
 
+    def wait_filled(self, rows: int, columns: int) -> list[str]:
+        """Wait for a picture that fills the terminal, as one may be read while it is drawn; its lines."""
+
+        def filled() -> list[str] | None:
+            lines = self.picture()
+            return lines if (len(lines), max(map(len, lines))) == (rows, columns) else None
+
+        return operator_process.wait_until(filled, f"a picture of {rows} rows and {columns} columns")
+
     def ended(self) -> int:
         """Wait until the program has ended and all is read; its exit code."""
         code = self._process.wait(180)

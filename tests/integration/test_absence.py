@@ -197,12 +197,13 @@ def test_paths_that_a_gateway_does_not_find_and_versions_that_change_are_no_dele
         with untouched(site, "db"):
             for lost in ("/things", ""):
                 way.lose(lost)
-                operator.wait_until(lambda: way.refused > 10, f"{lost} is not found")
+                operator.wait_until(lambda: way.refused > 2, f"{lost} is not found")
                 way.lose(None)
             operator.wait_idle()
             site.kubectl("label", "configmap", "bound", "now=seen")
             operator.wait_until(lambda: heard(site) == ["Modified bound"], "the binding goes on")
         assert "is missing" not in operator.log
+        operator.wait_logged("binding things (Thing) of hook look.sh follows all of its objects again")
 
         # A chart moves the definition to v1, and its objects with it.
         with untouched(site, "db"):

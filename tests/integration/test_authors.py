@@ -244,8 +244,7 @@ def test_on_a_terminal_it_is_one_screen_until_ctrl_c_which_leaves_nothing_behind
         right = template.read_text()
         template.write_text(right + "{{ oops }}\n")
         terminal.wait_shown("web-shop  Failed", 'function "oops" not defined', "failed; revision 2 stays")
-        lines = terminal.picture()
-        assert (len(lines), max(map(len, lines))) == (18, 70), "it fills the terminal as it is now"
+        lines = terminal.wait_filled(rows=18, columns=70)
         assert next(n for n, line in enumerate(lines) if "oops" in line) < lines.index(
             next(line for line in lines if line.startswith("MODULE"))
         ), "what is wrong stands above the modules"

@@ -223,11 +223,15 @@ class ApiServer:
         )
         self.given.resources += (dataclasses.replace(added, plural=plural or added.plural),)
 
-    def stop_serving(self, kind: str, api_version: str | None = None) -> None:
-        """Serve a kind no more; its objects are there again when it is served again."""
+    def stop_serving(self, kind: str, api_version: str | None = None, *, ends_streams: bool = True) -> None:
+        """Serve a kind no more; its objects are there again when it is served again.
+
+        An API server ends the streams of a version some time later.
+        """
         resource = self._resource(kind, api_version)
         self.given.resources = tuple(each for each in self.given.resources if each != resource)
-        self.cut(lambda stream: _is_of(resource, paths.target("GET", stream.asked.path)))
+        if ends_streams:
+            self.cut(lambda stream: _is_of(resource, paths.target("GET", stream.asked.path)))
 
     # What a test does with requests.
 

@@ -38,10 +38,8 @@ BATCHES_AT_ONCE: Final = 3
 """That are written without a pause after a quiet time: a run that begins, that ends, and its health."""
 RESYNC_SECONDS: Final = 300.0
 """Between two looks at all objects."""
-RETRY_SECONDS: Final = 10.0
-"""After an error of the API server."""
-MISSING_SECONDS: Final = 60.0
-"""While the definition or a right is missing."""
+RETRIES: Final = waiting.Backoff(1.0, 30.0)
+"""After errors of the API server, and while the definition or a right is missing."""
 
 _MOMENTS_MAX: Final = 8
 _SERVED_ATTEMPTS: Final = 30
@@ -114,6 +112,7 @@ class ModuleStatusWriter:
         self._paid_until = 0.0
         """The moment at which a pause would have followed each batch."""
         self._synced_at: float | None = None
+        self._failures = 0
         self._gone: set[str] = set()
 
     def module_gone(self, module: names.ModuleName) -> None:
@@ -257,15 +256,17 @@ class ModuleStatusWriter:
             api_errors.Forbidden,
             module_definition.InTheWayError,
         ) as error:
-            self._synced_at = None
-            self._trouble.warn(_not_shown(error))
-            return MISSING_SECONDS
+            trouble = _not_shown(error)
         except api_errors.KubernetesError as error:
-            self._synced_at = None
-            self._trouble.warn(f"the status of modules waits: {error}")
-            return RETRY_SECONDS
-        self._trouble.over("the status of modules is shown as Module objects")
-        return 0.0
+            trouble = f"the status of modules waits: {error}"
+        else:
+            self._trouble.over("the status of modules is shown as Module objects")
+            self._failures = 0
+            return 0.0
+        self._synced_at = None
+        self._trouble.warn(trouble)
+        self._failures += 1
+        return RETRIES.after(self._failures)
 
     async def _bring_in_step(self) -> None:
         if self._is_sync_due():

@@ -280,19 +280,16 @@ async def test_an_object_that_is_missed_while_its_status_is_written_is_made_agai
 
 
 @pytest.mark.parametrize(
-    ("trouble", "rest"),
-    [
-        (api_server.status(403, "Forbidden"), writing.MISSING_SECONDS),
-        (api_server.status(405, "MethodNotAllowed"), writing.RETRY_SECONDS),
-    ],
+    "trouble",
+    [api_server.status(403, "Forbidden"), api_server.status(405, "MethodNotAllowed")],
     ids=["forbidden", "terminating"],
 )
 async def test_trouble_is_one_warning_and_nothing_is_forgotten(
-    writer: writing.ModuleStatusWriter, cluster: Cluster, log: logs.Lines, trouble: Answer, rest: float
+    writer: writing.ModuleStatusWriter, cluster: Cluster, log: logs.Lines, trouble: Answer
 ) -> None:
     cluster.trouble = trouble
     writer.module_changed(module())
-    assert [await writer.turn() for _ in range(3)] == [rest] * 3
+    assert [await writer.turn() for _ in range(3)] == [1.0, 2.0, 4.0]
     assert len(log.warnings) == 1
     cluster.trouble = None
     assert await writer.turn() == 0
@@ -319,7 +316,7 @@ async def test_without_the_definition_and_the_right_to_apply_it_there_is_one_war
     server.on("PATCH", CRD, api_server.status(403, "Forbidden"))
     await writer.prepare()
     writer.module_changed(module())
-    assert [await writer.turn() for _ in range(2)] == [writing.MISSING_SECONDS] * 2
+    assert [await writer.turn() for _ in range(2)] == [1.0, 2.0]
     assert len(log.warnings) == 1
     assert "customresourcedefinitions" in log.warnings[0]
 
@@ -332,7 +329,7 @@ async def test_a_definition_of_an_older_version_that_stays_is_one_warning(
     server.on("GET", KIND, {"resources": [{"name": "modules", "namespaced": False}]})
     await writer.prepare()
     writer.module_changed(module())
-    assert [await writer.turn() for _ in range(3)] == [writing.MISSING_SECONDS] * 3
+    assert [await writer.turn() for _ in range(3)] == [1.0, 2.0, 4.0]
     (warning,) = log.warnings
     assert "run 'kubectl delete crd modules.addon-operator.io'" in warning
     server.on("PATCH", CRD, cluster._define)
@@ -411,7 +408,7 @@ async def test_it_writes_by_itself_once_something_changes(
     writer.module_changed(module())
     async with asyncio.timeout(60):
         await cluster.status_written.wait()
-    assert writing.RETRY_SECONDS not in pauses.seconds
+    assert writing.RETRIES.first not in pauses.seconds
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

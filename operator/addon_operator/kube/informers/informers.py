@@ -11,7 +11,7 @@ from addon_operator.aio import waiting
 from addon_operator.documents import json_documents
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
-from addon_operator.kube.discovery import api_resources, discovery
+from addon_operator.kube.discovery import api_resources, discovery, served_apis
 from addon_operator.kube.informers import (
     informer_cache,
     object_changes,
@@ -22,11 +22,16 @@ from addon_operator.kube.informers import (
 )
 
 NAMESPACES: Final = object_selections.ObjectSelection("Namespace", "v1", metadata_only=True)
+_API_SERVICES: Final = object_selections.ObjectSelection(
+    served_apis.API_SERVICE.kind, served_apis.API_SERVICE.api_version, metadata_only=True
+)
 
 _log = logging.getLogger(__name__)
 
 Place = tuple[str | None, str | None]
 """Namespace and name that one watch is limited to."""
+_OWN_GROUP: Final = "addon-operator"
+"""The first word of the group whose versions only the operator's own upgrade changes."""
 
 
 class Informers(shared_watches.SharedWatches):
@@ -43,6 +48,7 @@ class Informers(shared_watches.SharedWatches):
         """``failed`` is called for each list or watch that fails."""
         super().__init__(kube, catalog, time, failed, tuning or reflector.Tuning())
         self._subscriptions: weakref.WeakSet[Subscription] = weakref.WeakSet()
+        self._versions: Subscription | None = None
 
     def subscribe(
         self,
@@ -57,6 +63,18 @@ class Informers(shared_watches.SharedWatches):
         subscription = Subscription(selection, projection, listener, self)
         self._subscriptions.add(subscription)
         return subscription
+
+    def attach(
+        self,
+        path: object_selections.WatchPath,
+        projection: projections.Projection,
+        listener: informer_cache.CacheListener,
+    ) -> informer_cache.InformerCache:
+        """See :class:`.SharedWatches`."""
+        group, dot, _ = path.resource.api_version.partition(".")
+        if self._versions is None and dot and group != _OWN_GROUP:
+            self._versions = self.subscribe(_API_SERVICES, projections.Presence(), _ServedVersions(self))
+        return super().attach(path, projection, listener)
 
     async def close(self) -> None:
         """End all subscriptions and watches; no listener is called any more."""
@@ -388,6 +406,27 @@ class Subscription(informer_cache.CacheListener):
         if len(shown) == 1:
             return shown[0].rows()
         return iter(sorted(itertools.chain.from_iterable(cache.rows() for cache in shown)))
+
+
+class _ServedVersions(object_changes.ObjectListener):
+    """Breaks off watches of versions that are served no longer.
+
+    The API server ends such a stream up to a minute later, and nothing comes on it until then.
+    """
+
+    def __init__(self, watches: shared_watches.SharedWatches) -> None:
+        self._watches = watches
+
+    def synced(self) -> None:
+        """See :class:`.ObjectListener`."""
+
+    def changed(self, changes: Sequence[object_changes.Change]) -> None:
+        """See :class:`.ObjectListener`."""
+        gone = {each.key.name for each in changes if each.type is object_changes.ChangeType.DELETED}
+        self._watches.break_off(lambda version: served_apis.api_service_of(version) in gone)
+
+    def trouble(self, reason: str | None) -> None:
+        """See :class:`.ObjectListener`: without it, such a stream ends when the API server ends it."""
 
 
 def _path_of(resource: api_resources.Resource) -> tuple[str, str, bool]:

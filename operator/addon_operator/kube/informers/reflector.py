@@ -98,12 +98,16 @@ class Reflector:
         """Add a cache, which gets everything from a list that is made for it."""
         self.caches.append(cache)
         self._new_cache = True
-        if self._reading is not None and self._listing is None:
-            self._reading.stop()
+        self.break_off()
 
     def remove(self, cache: informer_cache.InformerCache) -> None:
         """Remove a cache that nobody needs any more."""
         self.caches.remove(cache)
+
+    def break_off(self) -> None:
+        """Ask for the watch anew, from where it is."""
+        if self._reading is not None and self._listing is None:
+            self._reading.stop()
 
     async def run(self) -> None:
         """List and watch until cancelled."""

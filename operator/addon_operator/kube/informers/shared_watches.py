@@ -6,6 +6,7 @@ last cache of a path its watch.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from addon_operator.aio import waiting
@@ -82,6 +83,12 @@ class SharedWatches:
         if (now := self.time.monotonic()) - self._doubted >= _DOUBT_SECONDS:
             self._doubted = now
             self._catalog.forget()
+
+    def break_off(self, api_versions: Callable[[str], bool]) -> None:
+        """Have the watches of these versions asked for anew, from where they are."""
+        for running in self._running.values():
+            if api_versions(running.reflector.path.resource.api_version):
+                running.reflector.break_off()
 
     def attach(
         self,

@@ -9,7 +9,7 @@ import pytest
 
 from addon_operator.aio import absences
 from addon_operator.kube.informers import object_selections, projections, reflector
-from tests.support import histories, listeners
+from tests.support import api_server, histories, listeners
 from tests.unit.kube import informing
 
 Selection = object_selections.ObjectSelection
@@ -308,9 +308,25 @@ async def test_a_kind_that_is_served_in_another_version_is_followed_there_withou
     ]
     assert recorder.reported.index("Deleted a/reborn") < recorder.reported.index("Added a/reborn")
     assert subscription.reason is None
-    assert world.informers.watches == ["widgets.example.io"]
+    assert world.informers.watches == ["apiservices.apiregistration.k8s.io", "widgets.example.io"]
     world.put("later", kind="Widget", api_version=STABLE)
     await recorder.until_told(5)
+
+
+async def test_a_stream_of_a_version_that_is_not_served_any_more_is_left_although_it_stays_open(
+    world: informing.World,
+) -> None:
+    world.server.serve("Widget", BETA)
+    world.put("x", kind="Widget", api_version=BETA)
+    service = api_server.an_object("APIService", "v1beta1.example.io", None, "apiregistration.k8s.io/v1")
+    world.server.put(service)
+    _, recorder = await world.synced(Selection("Widget"))
+    await world.server.until(lambda: len(world.server.streams) == 2)
+    world.server.serve("Widget", STABLE)
+    world.server.stop_serving("Widget", BETA, ends_streams=False)
+    world.server.delete("APIService", "v1beta1.example.io", None)
+    await world.server.until(lambda: any(STABLE in each.asked.path for each in world.server.streams))
+    assert recorder.reported == []
 
 
 async def test_a_binding_to_a_version_that_is_not_served_any_more_keeps_what_it_knows_and_says_so(

@@ -122,7 +122,7 @@
   resources: [namespaces]
   verbs: [get, create]
 {{- end }}
-# requires.apis of module.yaml: which APIs there are
+# which APIs there are: requires.apis of module.yaml, and kinds of watches that move to another version
 - apiGroups: [apiregistration.k8s.io]
   resources: [apiservices]
   verbs: [get, list, watch]

@@ -164,10 +164,13 @@ def test_what_nobody_may_remove_is_drifted_until_the_object_is_made_again(
     site.config(web="less: true\n")
     modules.wait(operator, "web", Drifted="True", Ready="True")
     drifted = modules.condition("web", "Drifted")
-    command = f"kubectl -n {site.namespace} delete secret keys"
+    command = f"kubectl delete secret keys --namespace {site.namespace}"
     assert drifted["reason"] == "LeftOver"
     assert "/data/b (an earlier revision left it" in drifted["message"]
     assert command in drifted["message"]
+    operator.stop()
+    operator = site.start().wait_ready()
+    operator.wait_logged("/data/b (an earlier revision left it")
     site.kubectl("delete", "secret", "keys")
     modules.wait(operator, "web", Drifted="False", Ready="True")
     assert site.get("secret", "keys")["data"].keys() == {"a"}

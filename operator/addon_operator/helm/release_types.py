@@ -10,7 +10,6 @@ from addon_operator.documents import manifest_diff
 from addon_operator.helm import command, messages, places, remembered
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import manifests, release
-from addon_operator.modules.drift import field_drift
 from addon_operator.modules.patching import manifest_changes
 
 
@@ -217,9 +216,7 @@ class Deployed:
     """Whether a later revision is being made, or the release is being uninstalled."""
     settled: float = 0.0
     """When the last of its hooks ended, in seconds since the epoch; 0 if none ran."""
-    left: Mapping[manifests.ManifestResource, Sequence[field_drift.Difference]] = dataclasses.field(
-        default_factory=dict
-    )
+    left: Sequence[remembered.LeftField] = ()
     """What objects still have of earlier revisions, as the API server does not let go of it."""
     unchangeable: frozenset[messages.ObjectName] = frozenset()
     """Objects that the last revision failed to change, since the API server lets nobody change them so."""

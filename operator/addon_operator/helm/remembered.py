@@ -29,6 +29,12 @@ class RememberedObject(_Shape, frozen=True):
     """Whether it goes although it holds data."""
 
 
+class LeftField(RememberedObject, frozen=True):
+    """What an object still has of an earlier revision, as the API server lets nobody remove it."""
+
+    path: tuple[str, ...] = ()
+
+
 class Removal(_Shape, frozen=True):
     """``removal`` of ``module.yaml``, as the deployed revision had it."""
 
@@ -83,6 +89,8 @@ class RememberedRelease(_Shape, frozen=True):
     """Objects that were deleted with the release, and wait for finalizers."""
     moving: tuple[RememberedObject, ...] = ()
     """Objects that left the release, and go unless a module that has yet to run gains them."""
+    left: tuple[LeftField, ...] = ()
+    """What objects of the deployed revision still have of earlier ones."""
     ended: tuple[RememberedObject, ...] = ()
     """Jobs and Pods of the deployed revision that were seen to end."""
 

@@ -75,14 +75,19 @@ class Kept:
     @property
     def command(self) -> str:
         """What a person removes it with."""
-        place = f" --namespace {self.namespace}" if self.namespace else ""
-        return f"kubectl delete {_RESOURCES.get(self.kind, self.kind.lower())} {self.name}{place}"
+        return deletion(self.kind, self.namespace, self.name)
 
     def __str__(self) -> str:
         """Name it for a person, with what is lost with it."""
         place = f"{self.namespace}/{self.name}" if self.namespace else self.name
         count = "" if self.objects is None else f" with {self.objects} object{'s' * (self.objects != 1)}"
         return f"{self.kind} {place}{count}"
+
+
+def deletion(kind: str, namespace: str, name: str) -> str:
+    """Return the command that deletes an object."""
+    place = f" --namespace {namespace}" if namespace else ""
+    return f"kubectl delete {_RESOURCES.get(kind, kind.lower())} {name}{place}"
 
 
 def decide(

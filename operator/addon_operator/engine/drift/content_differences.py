@@ -7,7 +7,7 @@ from addon_operator.documents import json_pointers
 from addon_operator.engine.drift import live_contents, restoring, watched_resources
 from addon_operator.helm import release_types
 from addon_operator.kernel import clock as clocks
-from addon_operator.modules import manifests
+from addon_operator.modules import keeping, manifests
 from addon_operator.modules.drift import drift_config, field_drift, others_fields
 
 _REPLICAS: Final = ("spec", "replicas")
@@ -45,7 +45,7 @@ def find(
             for each in others_fields.changes(body, live, settled=settled)
             if config.counts(watched.resource.kind, watched.key.name, each.path)
         ]
-        differences += _left(deployed, watched, live)
+        differences += _left(deployed, live)
         if any(each.path == _REPLICAS for each in differences):
             targets = frozenset(scaled(deployed.manifest)) if targets is None else targets
             if (watched.resource.kind, watched.key.name) in targets:
@@ -55,13 +55,15 @@ def find(
     return expected, found
 
 
-def _left(
-    deployed: release_types.Deployed, watched: watched_resources.Watched, live: manifests.Object
-) -> Iterator[field_drift.Difference]:
+def _left(deployed: release_types.Deployed, live: manifests.Object) -> Iterator[field_drift.Difference]:
     """Yield what an earlier revision left in an object, as long as it is there."""
-    for resource, left in deployed.left.items():
-        if (resource.kind, resource.name) == (watched.resource.kind, watched.key.name):
-            yield from (each for each in left if json_pointers.find(live, each.live_path) == each.live)
+    for each in deployed.left:
+        if (
+            each.uid == live["metadata"].get("uid")
+            and (value := json_pointers.find(live, each.path)) is not None
+        ):
+            command = keeping.deletion(each.kind, each.namespace, each.name)
+            yield field_drift.Difference(each.path, each.path, None, value, left_until=command)
 
 
 def _is_exempt(body: manifests.Object) -> bool:

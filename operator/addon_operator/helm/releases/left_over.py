@@ -5,12 +5,13 @@ Manifests are compared first: only objects whose manifest lost something are rea
 
 import asyncio
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from addon_operator.documents import json_documents
-from addon_operator.helm import places
-from addon_operator.helm.releases import live_objects
+from addon_operator.documents import json_documents, json_pointers
+from addon_operator.helm import places, remembered
+from addon_operator.helm.releases import left_objects, live_objects
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
 from addon_operator.kube.discovery import discovery
@@ -22,9 +23,6 @@ APPLIES_SINCE: Final = 4
 _AT_ONCE: Final = 8
 _MERGED: Final = frozenset({"v1", "apps/v1", "batch/v1"})
 """API versions with lists that Helm 3 merges by one key."""
-
-Left: TypeAlias = Mapping[manifests.ManifestResource, Sequence[field_drift.Difference]]
-"""What objects still have."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ async def clear(
     before: str,
     tried: Sequence[str],
     after: str,
-) -> Left:
+) -> tuple[remembered.LeftField, ...]:
     """Bring the objects of a release to what its manifest says; gives what the API server does not let go.
 
     ``before``: the manifest that was deployed; ``tried``: those of tries that failed since. Raises what the
@@ -54,17 +52,48 @@ async def clear(
     losing = await asyncio.to_thread(_losing, [before], tried, after, place.namespace)
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def of_object(each: _Losing) -> Sequence[field_drift.Difference]:
+    async def of_object(each: _Losing) -> Sequence[remembered.LeftField]:
         async with turns:
             return await _of_object(live, module, place, each)
 
-    found = await asyncio.gather(*map(of_object, losing))
-    return {each.resource: stays for each, stays in zip(losing, found, strict=True) if stays}
+    return tuple(itertools.chain(*await asyncio.gather(*map(of_object, losing))))
+
+
+async def still(
+    live: live_objects.LiveObjects,
+    module: names.ModuleName,
+    place: places.ReleaseLocation,
+    known: Sequence[remembered.LeftField],
+    after: str,
+) -> list[remembered.LeftField]:
+    """Return what was left over by earlier revisions, is there still, and not in the manifest again.
+
+    Raises what the client raises when there is no answer.
+    """
+    wanted = {left_objects.resource_of(each).identity(place.namespace) for each in known}
+    found = manifests.find_objects(after, lambda each: each.identity(place.namespace) in wanted)
+    bodies = {each.identity(place.namespace): body for each, body in await asyncio.to_thread(list, found)}
+    left: list[remembered.LeftField] = []
+    for resource, fields in itertools.groupby(known, left_objects.resource_of):
+        try:
+            there, _ = await live.get(module, resource)
+        except (api_errors.NotFound, api_errors.Forbidden, discovery.NoSuchKind):
+            continue
+        body = bodies.get(resource.identity(place.namespace), {})
+        body = {**body, **field_drift.prepared(body)}
+        left += [
+            each
+            for each in fields
+            if each.uid == there["metadata"]["uid"]
+            and json_pointers.find(there, each.path) is not None
+            and json_pointers.find(body, each.path) is None
+        ]
+    return left
 
 
 async def _of_object(
     live: live_objects.LiveObjects, module: names.ModuleName, place: places.ReleaseLocation, losing: _Losing
-) -> Sequence[field_drift.Difference]:
+) -> Sequence[remembered.LeftField]:
     resource = losing.resource
     try:
         there, namespace = await live.get(module, resource)
@@ -75,10 +104,15 @@ async def _of_object(
     found = await asyncio.to_thread(_differences, losing, there)
     if not found or await _refusal(live, module, resource, there, found) is None:
         return ()
-    inside = f" -n {namespace}" if namespace else ""
-    command = f"kubectl{inside} delete {resource.kind.lower()} {resource.name}"
     return [
-        dataclasses.replace(each, left_until=command)
+        remembered.LeftField(
+            api_version=resource.api_version,
+            kind=resource.kind,
+            name=resource.name,
+            namespace=namespace,
+            uid=str(there["metadata"]["uid"]),
+            path=each.live_path,
+        )
         for each in found
         if await _refusal(live, module, resource, there, [each]) and each.expected is None
     ]

@@ -5,11 +5,12 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import itertools
 import pathlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from addon_operator.documents import manifest_diff, varying_parts
+from addon_operator.documents import json_pointers, manifest_diff, varying_parts
 from addon_operator.helm import command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
     adopting,
@@ -30,6 +31,8 @@ from addon_operator.kube import api_errors
 from addon_operator.modules import keeping, manifests, release
 
 _SHOWN: Final = 10
+_MOST_LEFT: Final = 100
+"""Fields of a release's objects that are remembered as left over."""
 _NO_FILES: Final = verbs.Files(pathlib.Path(), pathlib.Path())
 
 
@@ -91,8 +94,6 @@ class ReleasePlanner:
         """What releases left in the cluster."""
         self.kept: Callable[[names.ModuleName, Sequence[keeping.Kept]], None] = lambda *_: None
         """Is told what stays of what a release is about to lose."""
-        self.left_fields: dict[names.ModuleName, left_over.Left] = {}
-        """What objects of releases have of earlier revisions, as nobody may remove it."""
         self._told: dict[names.ModuleName, set[str]] = collections.defaultdict(set)
 
     def keeper_of(
@@ -153,19 +154,22 @@ class ReleasePlanner:
         """Take away what objects still have of manifests before the one that has just been applied."""
         if not after:
             return
+        place = self.helm.places.of(module)
+        known = self.records.memory.of(place).left
         try:
-            place = self.helm.places.of(module)
             left = await left_over.clear(self.live, module, place, before, tried, after)
+            still = await left_over.still(self.live, module, place, known, after) if known else ()
         except api_errors.KubernetesError as error:
             text = f"objects may still have fields that the release no longer has: {error}"
             self.helm.warn(module, text)
             return
-        for resource, stays in left.items():
-            fields = names.listed([each.pointer for each in stays], _SHOWN)
-            text = f"{resource} still has {fields} of an earlier revision, and nobody may remove that"
-            self.helm.warn(module, f"{text}: it is gone after '{stays[0].left_until}'")
-        # What was left before is so as long as it is there.
-        self.left_fields[module] = {**self.left_fields.get(module, {}), **left}
+        for each, fields in itertools.groupby(left, left_objects.resource_of):
+            stays = [*fields]
+            paths = names.listed([json_pointers.render(one.path) for one in stays], _SHOWN)
+            text = f"{each} still has {paths} of an earlier revision, and nobody may remove that"
+            command = keeping.deletion(each.kind, stays[0].namespace, each.name)
+            self.helm.warn(module, f"{text}: it is gone after '{command}'")
+        self.records.memory.change(place, left=(*dict.fromkeys([*left, *still]),)[:_MOST_LEFT])
 
     async def set_aside(
         self, module: names.ModuleName, record: release_records.Record, manifest: str

@@ -370,7 +370,7 @@ class ReleaseManager:
             self._note_foreign(module, str(error))
             raise
         self._note_foreign(module, "")
-        if deployed is None or not (left := self._planner.left_fields.get(module)):
+        if deployed is None or not (left := self._records.memory.of(self.places.of(module)).left):
             return deployed
         return dataclasses.replace(deployed, left=left)
 

@@ -129,6 +129,7 @@ def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_firs
     # The one that gains them fails.
     site.config(**{"global": "{at: db, fails: x}"})
     operator.wait_logged("module db", "99999")
+    operator.wait_logged(f"release {site.namespace}/base: ", "left it, and go when module db has run")
     assert moving(site) == before
     assert site.data("base-alone") is not None
     # What is to come is known after a crash, too.

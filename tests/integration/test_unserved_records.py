@@ -15,6 +15,7 @@ pytestmark = pytest.mark.integration
 
 BOTH: Final = ("v1beta1", "v1")
 NEW: Final = ("v1",)
+HOOK: Final = "annotations: {helm.sh/hook: 'pre-delete,pre-rollback'}"
 THING: Final = "apiVersion: {group}/{version}\nkind: Thing\nmetadata: {{name: one}}\nspec: {{size: {size}}}\n"
 WRONG: Final = (
     "\n---\napiVersion: v1\nkind: Service\nmetadata: {name: wrong}\nspec: {ports: [{port: 99999}]}\n"
@@ -59,6 +60,10 @@ async def test_a_release_goes_on_from_objects_in_a_version_that_is_served_no_mor
 
     def chart(version: str, size: int, more: str = "") -> None:
         site.write("templates/thing.yaml", THING.format(group=group, version=version, size=size) + more)
+        hook = THING.format(group=group, version=version, size=size).replace(
+            "name: one", f"name: asked, {HOOK}"
+        )
+        site.write("templates/hook.yaml", hook)
 
     def serve(served: tuple[str, ...]) -> None:
         site.patch("crd", kind, {"spec": definition(group, served)["spec"]})
@@ -86,7 +91,7 @@ async def test_a_release_goes_on_from_objects_in_a_version_that_is_served_no_mor
             await manager.ensure(site.asked(4))
         told = await manager.roll_back(site.asked(4), failed.value, unhealthy=False)
         assert isinstance(told, helm_errors.RolledBackError)
-        assert site.get(kind, "one")["spec"] == {"size": 3}
+        assert site.get(kind, "one")["spec"] == site.get(kind, "asked")["spec"] == {"size": 3}
         assert site.get(kind, "one")["metadata"]["uid"] == before
 
         # What leaves the chart, and what is uninstalled.
@@ -97,6 +102,7 @@ async def test_a_release_goes_on_from_objects_in_a_version_that_is_served_no_mor
         await leave_behind(7)
         assert await manager.remove(WEB)
         assert site.find(kind, "one") is None
+        assert site.get(kind, "asked")["spec"] == {"size": 7}, "its hook ran"
 
 
 @pytest.mark.slow

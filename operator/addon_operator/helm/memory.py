@@ -96,7 +96,7 @@ class Memory:
         self._changed = asyncio.Event()
         self._writing = asyncio.Lock()
         self.left = asyncio.Event()
-        """Set when other objects than before are kept, or wait for finalizers."""
+        """Set when other objects than before are kept, for ever or for now, or wait for finalizers."""
 
     # What is remembered. Nothing here waits.
 
@@ -138,7 +138,7 @@ class Memory:
         before = self.of(place)
         if state == before:
             return
-        if (state.kept, state.leaving) != (before.kept, before.leaving):
+        if (state.kept, state.leaving, state.moving) != (before.kept, before.leaving, before.moving):
             self.left.set()
         if state == remembered.UNKNOWN:
             del self._releases[str(place)]

@@ -28,6 +28,10 @@ class RememberedObject(_Shape, frozen=True):
     with_data: bool = False
     """Whether it goes although it holds data."""
 
+    def __str__(self) -> str:
+        """Name it for a person."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
 
 class LeftField(RememberedObject, frozen=True):
     """What an object still has of an earlier revision, as the API server lets nobody remove it."""

@@ -229,6 +229,18 @@ def in_versions(manifest: str, versions: Mapping[tuple[str, str], str]) -> str:
     )
 
 
+def hook_in_versions(manifest: str, versions: Mapping[Any, str]) -> str:
+    """Return the manifest of one of Helm's hooks in its API version of ``versions``; empty without one."""
+    parsed = _parse(manifest)
+    if not isinstance(parsed, dict) or (hook := _named(parsed)) is None:
+        return manifest
+    version = versions.get((hook.api_version, hook.kind), "")
+    if version in ("", hook.api_version):
+        return manifest if version else ""
+    bodies = ({**(each.body or {}), "apiVersion": version} for each in manifest_diff.parse(manifest))
+    return "---\n".join(json_documents.encode(each).decode() + "\n" for each in bodies)
+
+
 def with_policy(manifest: str, is_kept: Select) -> str:
     """Return the manifest with the annotation on these objects that makes Helm leave them."""
     return _changed(manifest, is_kept, _keeping)

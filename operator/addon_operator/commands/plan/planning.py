@@ -175,6 +175,11 @@ class _Planner:
                 self._notes += await self._removed(each.name, f"module {each.name}")
         for purge in purges:
             self._notes += await self._removed(names.ModuleName(purge.release), f"release {purge.release}")
+        for place, left in self._manager.left.moving.items():
+            left_of = names.listed([*map(str, left)], plan_report.NAMED)
+            self._notes.append(
+                f"release {place}: {left_of} left it, and go when no module may have them any more"
+            )
         self._notes += (*plan.stays(observed), *plan.chartless(observed).values())
         self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
         self._notes += self._shared()

@@ -89,10 +89,10 @@ class FollowedReleases:
         await self._drift.restore(module, unknown)
 
     def others_of(
-        self, module: names.ModuleName, may_gain: Callable[[], Awaitable[bool]]
+        self, module: names.ModuleName, gaining: Callable[[], Awaitable[str]]
     ) -> release_types.Others:
-        """Return the releases beside that of the module; ``may_gain``: see :meth:`.Others.may_gain`."""
-        return _Others(self, module, may_gain)
+        """Return the releases beside that of the module; ``gaining`` names what :meth:`.Others.may_gain`."""
+        return _Others(self, module, gaining)
 
     def is_known(self, place: places.ReleaseLocation) -> bool:
         """Say whether it is known what the release of a module has; one that goes has nothing any more."""
@@ -215,11 +215,11 @@ class _Others(release_types.Others):
         self,
         followed: FollowedReleases,
         module: names.ModuleName,
-        may_gain: Callable[[], Awaitable[bool]],
+        gaining: Callable[[], Awaitable[str]],
     ) -> None:
         self._followed = followed
         self._module = module
-        self._may_gain = may_gain
+        self._gaining = gaining
 
     async def give_up(
         self, dropped: Sequence[manifests.ManifestResource]
@@ -230,7 +230,7 @@ class _Others(release_types.Others):
         return self._followed.is_known(place)
 
     async def may_gain(self) -> bool:
-        return await self._may_gain()
+        return bool(await self._gaining())
 
     async def later(
         self, resources: Sequence[manifests.ManifestResource]

@@ -7,14 +7,14 @@ import functools
 import math
 import pathlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from addon_operator.aio import threads
 from addon_operator.documents import json_pointers
 from addon_operator.engine import events, module_requests, tasks
 from addon_operator.engine.drift import drift, followed_releases, module_healths
 from addon_operator.engine.modules import module_windows
-from addon_operator.helm import helm_errors, release_types, remembered
+from addon_operator.helm import helm_errors, places, release_types, remembered
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import chart_values, model, module_config, release
@@ -23,6 +23,7 @@ from addon_operator.values import checks, redaction, store
 from addon_operator.values.patches import hook_values
 
 _T = TypeVar("_T")
+_NAMED: Final = 3
 
 
 def request_of(
@@ -119,6 +120,7 @@ class ModuleReleases:
         self._half_removed: set[str] = set()
         self._working: dict[names.ModuleName, asyncio.Task[Any]] = {}
         self._letting_go = asyncio.Lock()
+        self._waiting: dict[places.ReleaseLocation, tuple[str, str]] = {}
         self.to_run: Callable[[], Iterable[tuple[model.Module, bool]]] = tuple
         """Gives the modules that are enabled and have yet to run, and whether a try of that has failed."""
 
@@ -250,17 +252,29 @@ class ModuleReleases:
             return
         async with self._letting_go:
             try:
-                if not await self._may_gain(done, looks=True):
+                if not (gaining := await self._gaining(done, looks=True)):
                     await self._manager.let_go(self._others_of)
+                elif done is None:
+                    self._tell_waiting(gaining)
             except errors.AddonOperatorError as error:
                 text = f"objects that releases have no more could not be deleted, and are later: {error}"
                 self._tell(events.Warned(text))
 
     def _others_of(self, module: names.ModuleName) -> release_types.Others:
-        return self._followed.others_of(module, functools.partial(self._may_gain, module))
+        return self._followed.others_of(module, functools.partial(self._gaining, module))
 
-    async def _may_gain(self, beside: names.ModuleName | None, *, looks: bool = False) -> bool:
-        """Say whether a module but this one is new or changed, and has yet to run.
+    def _tell_waiting(self, gaining: str) -> None:
+        """Report once which objects wait for a module to run before they are deleted, as it may have them."""
+        left = self._manager.left.moving
+        told = {place: f"{names.listed([*map(str, left[place])], _NAMED)} left it" for place in left}
+        for place, text in told.items():
+            if self._waiting.get(place) != (text, gaining):
+                waits = f"and go when module {gaining} has run, unless it has them then"
+                self._tell(events.Noted(f"release {place}: {text}, {waits}", place.name))
+        self._waiting = {place: (text, gaining) for place, text in told.items()}
+
+    async def _gaining(self, beside: names.ModuleName | None, *, looks: bool = False) -> str:
+        """Name a module but this one that is new or changed and has yet to run; empty if there is none.
 
         With ``looks``, one that fails counts only if its chart has something of what left releases.
         """
@@ -270,11 +284,11 @@ class ModuleReleases:
                     asked = await asyncio.to_thread(request_of, self._values.snapshot(module.name), module)
                     is_due = await self._manager.is_due(asked)
                     if is_due and not (looks and has_failed and not await self._manager.may_gain(asked)):
-                        return True
+                        return module.name
                 except errors.AddonOperatorError:
                     # What it will be is not known.
-                    return True
-        return False
+                    return module.name
+        return ""
 
     def _guarded(self, request: release_types.ReleaseRequest) -> release_types.ReleaseRequest:
         """Have absent objects restored before a change, and others keep what an upgrade drops."""

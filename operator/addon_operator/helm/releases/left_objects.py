@@ -7,6 +7,8 @@ import collections
 from collections.abc import Collection, Mapping
 from typing import Final
 
+import msgspec
+
 from addon_operator.helm import helm_errors, memory, places, remembered
 from addon_operator.helm.releases import live_objects
 from addon_operator.kernel import clock as clocks
@@ -47,10 +49,11 @@ class LeftObjects:
 
     @property
     def kept(self) -> Mapping[names.ModuleName, tuple[Kept, ...]]:
-        """What stays of releases that modules have, or had before these moved."""
+        """What stays of releases that modules have, or had before these moved, for ever or for now."""
         found: dict[names.ModuleName, list[Kept]] = collections.defaultdict(list)
         for place in self._memory.locations:
-            if kept := self._memory.of(place).kept:
+            known = self._memory.of(place)
+            if kept := (*known.kept, *known.moving):
                 key = self._places.key(place)
                 module = key if self._places.is_of_module(key) else self._places.successor(key) or key
                 found[names.ModuleName(module)] += [(place.name, each) for each in kept]
@@ -103,9 +106,10 @@ class LeftObjects:
         self, place: places.ReleaseLocation, objects: Collection[remembered.RememberedObject]
     ) -> None:
         """Remember what leaves a release and may be in another one soon; raises as :meth:`.Memory.write`."""
-        uids = {each.uid for each in objects}
+        uids, now = {each.uid for each in objects}, self._clock.time()
         known = [each for each in self._memory.of(place).moving if each.uid not in uids]
-        self._memory.change(place, moving=(*known, *objects))
+        news = [msgspec.structs.replace(each, since=now) for each in objects]
+        self._memory.change(place, moving=(*known, *news))
         await self._memory.write()
 
     def note_leaving(self, module: names.ModuleName, leaving: tuple[live_objects.Leaving, ...]) -> None:

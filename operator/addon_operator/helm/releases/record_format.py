@@ -76,6 +76,17 @@ def with_manifest(release: Release, change: Callable[[str], str]) -> Release:
     return {**release, "manifest": change(str(release.get("manifest") or ""))}
 
 
+def with_hooks_of(release: Release, event: str, change: Callable[[str], str]) -> Release:
+    """Return a release with what ``change`` makes of its hooks before and after an event, if anything."""
+    hooks = []
+    for hook in release.get("hooks") or ():
+        if {f"pre-{event}", f"post-{event}"}.isdisjoint(hook.get("events") or ()):
+            hooks.append(hook)
+        elif changed := change(str(hook.get("manifest") or "")):
+            hooks.append({**hook, "manifest": changed})
+    return {**release, "hooks": hooks}
+
+
 def emptied(release: Release) -> Release:
     """Return a release without anything that Helm could delete or run."""
     return {**release, "manifest": "", "hooks": []}

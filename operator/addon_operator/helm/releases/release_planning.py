@@ -130,19 +130,23 @@ class ReleasePlanner:
         return tuple(each for each in staying.going if each not in spared)
 
     async def serve(
-        self, record: release_records.Record
+        self, record: release_records.Record, event: str = ""
     ) -> tuple[release_records.Record, record_format.Content, tuple[manifests.ManifestResource, ...]]:
         """Let a revision name its objects in versions that the cluster serves; Helm reads them all, or none.
 
+        So its hooks of the ``event``, and those go whose kind is served no more.
         Gives its record and content as they are then, and objects whose kind is not served in any version.
         Raises what :meth:`.ReleaseRecords.rewrite` raises.
         """
         content = await self.records.content(record)
         resources = await asyncio.to_thread(manifests.resources, content.manifest)
-        served = await self.live.versions(resources)
-        if others := {(api, kind): now for (api, kind), now in served.items() if now != api}:
+        hooks = await asyncio.to_thread(manifests.hooks, "\n---\n".join(content.hooks)) if event else ()
+        served = await self.live.versions([*resources, *hooks])
+        others = {(api, kind): now for (api, kind), now in served.items() if now != api}
+        if others or any((each.api_version, each.kind) not in served for each in hooks):
             change = functools.partial(manifests.in_versions, versions=others)
-            last = await self.records.rewrite(record, change, is_other=False)
+            of_hooks = functools.partial(manifests.hook_in_versions, versions=served)
+            last = await self.records.rewrite(record, change, is_other=False, hooks=(event, of_hooks))
             record = last if last is not None and last.object_name == record.object_name else record
             content = await self.records.content(record)
         unserved = tuple(each for each in resources if (each.api_version, each.kind) not in served)

@@ -285,16 +285,25 @@ class ReleaseRecords:
         return await self.rewrite(record, lambda text: f"{text}\n---\n{left}")
 
     async def rewrite(
-        self, record: Record, change: Callable[[str], str], *, is_other: bool = True
+        self,
+        record: Record,
+        change: Callable[[str], str],
+        *,
+        is_other: bool = True,
+        hooks: tuple[str, Callable[[str], str]] = ("", str),
     ) -> Record | None:
         """Change the manifest by which Helm knows a revision of ours, and give its record as it is then.
 
-        ``is_other``: it is no longer what was rendered then, so the revision's checksums go, too.
+        ``is_other``: it is no longer what was rendered then, so the revision's checksums go, too. ``hooks``:
+        see :func:`.with_hooks_of`.
         Raises :class:`.ReleaseRecordError` when it cannot be decoded, and what the client raises.
         """
         labels = _NO_CHECKSUMS if is_other else {}
         await self._edit(
-            record, lambda decoded: record_format.with_manifest(decoded, change), labels, only_own=True
+            record,
+            lambda decoded: record_format.with_manifest(record_format.with_hooks_of(decoded, *hooks), change),
+            labels,
+            only_own=True,
         )
         if is_other:
             self._rendered.pop(record.revision.release, None)

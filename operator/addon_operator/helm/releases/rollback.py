@@ -95,7 +95,7 @@ class Rollback:
 
     async def _let_read(self, target: release_records.Record) -> None:
         """Let Helm read all of a revision that it is to apply."""
-        _, _, unserved = await self._planner.serve(target)
+        _, _, unserved = await self._planner.serve(target, "rollback")
         if unserved and (gone := frozenset(await self._request.others.give_up(unserved))):
             change = functools.partial(manifests.without, is_spared=gone.__contains__)
             await self._records.rewrite(target, change)

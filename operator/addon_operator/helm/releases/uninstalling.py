@@ -211,7 +211,7 @@ class Uninstallation:
         if record.revision.status == release.FAILED:
             record = await self._complete(record)
         try:
-            record, _, _ = await self._planner.serve(record)
+            record, _, _ = await self._planner.serve(record, "delete")
             staying = await self.look(record, data_goes=data_goes)
         except helm_errors.ReleaseRecordError as error:
             # Helm cannot read it either, and removes nothing.

@@ -167,7 +167,13 @@ def test_a_memory_that_is_lost_or_put_back_costs_no_release(site: operator_site.
     site.module("020-gone", {"a": "b"}, values="goneEnabled: true")
     left = site.module("030-left", {"a": "b"}, values="leftEnabled: true")
     site.module("040-theirs", {"a": "b"}, values="theirsEnabled: true")
+    # Records where others edit Secrets: of a module, of one that goes, and one that somebody forges.
+    attack = Attack(site, "secret")
+    for case in ("edge", "away"):
+        edge = site.module(f"050-{case}", {"a": "b"}, values=f"{case}Enabled: true")
+        (edge / "module.yaml").write_text(json.dumps({"namespace": attack.edge, "createNamespace": True}))
     operator = site.start().wait_ready().wait_idle()
+    victims = {f"victim-{each}": attack.victim(f"victim-{each}") for each in ("edge", "away", "guest")}
     older = site.get("secret", "addon-operator-state")["data"]
     site.config(kept="a: two\n")
     operator.wait_until(lambda: site.deployed()["kept"] == 2, "the second revision")
@@ -185,10 +191,13 @@ def test_a_memory_that_is_lost_or_put_back_costs_no_release(site: operator_site.
     site.label("secret", "sh.helm.release.v1.theirs.v1", claim)
     theirs = site.get("secret", "sh.helm.release.v1.theirs.v1")["metadata"]["resourceVersion"]
     site.delete("secret", "addon-operator-state")
-    for name in ("030-left", "040-theirs"):
+    attack.edit("edge")
+    attack.edit("away")
+    attack.forge("guest", attack.edge)
+    for name in ("030-left", "040-theirs", "050-away"):
         (site.modules / name).rename(site.root / name)
     site.config(goneEnabled="false")
-    operator = site.start().wait_ready().wait_idle()
+    operator = site.start(TAKE_OWNERSHIP="never").wait_ready().wait_idle()
     assert site.revisions() == before
     line = operator.wait_logged("nothing was remembered of releases")
     assert all(each in line for each in ("kept", "left", "gone"))
@@ -199,3 +208,8 @@ def test_a_memory_that_is_lost_or_put_back_costs_no_release(site: operator_site.
     operator.stop()
     assert site.get("secret", "sh.helm.release.v1.theirs.v1")["metadata"]["resourceVersion"] == theirs
     assert not left.exists()
+    assert {each: attack.uid(each) for each in victims} == victims
+    made = {each["metadata"]["name"] for each in site.listed("configmap", attack.edge)}
+    assert not [each for each in made if each.startswith(("planted", "evil"))]
+    records = {each["metadata"]["name"].split(".", 4)[-1] for each in site.listed("secret", attack.edge)}
+    assert records == {"away.v1", "guest.v1", "edge.v1", "edge.v2"}, "one revision for a lost memory"

@@ -18,6 +18,7 @@ from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
 from addon_operator.devcluster import api_schemas, locations
 from addon_operator.engine.hooks import hook_configurations, hook_lines, hook_processes
+from addon_operator.helm.charts import plain_files
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import (
     batch_config,
@@ -45,6 +46,7 @@ _WRITES: Final = re.compile(
     rb"\b(CONFIG_VALUES_JSON_PATCH_PATH|KUBERNETES_PATCH_PATH)\b|\bkubernetes::[a-z_]+|\.kubernetes\.[a-z_]+\("
 )
 """What a hook says that changes objects, with the libraries or without them."""
+_MOST_READ: Final = 1 << 20
 ENABLED: Final = "enabled"
 """What stands in the place of a binding for ``enabled`` scripts."""
 READINESS: Final = "readiness"
@@ -251,7 +253,7 @@ def _side_effects(path: pathlib.Path, read: hook_config.HookConfig) -> Iterator[
         # Which of its runs write is not known then.
         return
     silent = [each for each in read.webhooks if each.side_effects == "None"]
-    if silent and (word := _WRITES.search(path.read_bytes())):
+    if silent and (word := _WRITES.search(plain_files.read_head(path, _MOST_READ))):
         what = word[0].decode().removeprefix(".").removesuffix("(")
         for each in silent:
             yield (

@@ -147,7 +147,10 @@ class ReleaseCalls:
             await self._records.forget_namespaces()
 
     async def _take_over(self) -> None:
-        """Count releases of ours as they are as our own."""
+        """Count releases with our label as our own, where nobody else can have written them.
+
+        Elsewhere a label is enough to remove nothing yet, and no more: the next run makes a revision.
+        """
         known = self._records.known.items()
         found = [
             name
@@ -160,12 +163,12 @@ class ReleaseCalls:
             async with turns:
                 await self.take(name)
 
-        await asyncio.gather(*map(take, found))
+        await asyncio.gather(*map(take, filter(self._records.is_private, found)))
         self.taken_over = frozenset(found)
         if found:
             self._warn(
                 names.ModuleName(""),
-                "nothing was remembered of releases, so these are taken over as they are, and none is "
+                "nothing was remembered of releases, so these are taken over, and none is "
                 f"removed yet: {names.listed(sorted(map(self._places.title, found)), _SHOWN)}",
             )
 

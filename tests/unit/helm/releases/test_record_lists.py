@@ -157,7 +157,7 @@ async def test_a_release_whose_record_is_gone_is_forgotten(api: Api, secret: fak
     first = await started(api, secret, ("web", "edge"))
     await first.read_all()
     await calls(first).observed()
-    assert first.memory.of(places.ReleaseLocation("edge", "web")).deployed == 1
+    await calls(first).begin("web", "install", 1)
     api.objects.clear()
     for modules, left in (([("web", "edge")], 1), ([], 0)):
         again = await started(api, secret, *modules)
@@ -180,7 +180,8 @@ async def test_what_a_build_without_a_memory_remembered_is_read_once(
     assert list(await records.read_all()) == ["edge/web"]
     await calls(records).observed()
     assert api.writes == [f"DELETE {_path('addons')}/{record_lists.NAMESPACES}"]
-    assert list(await (await started(api, secret)).read_all()) == ["edge/web"]
+    assert records.memory.locations == [], "what stands on a record there proves nothing"
+    assert await (await started(api, secret)).read_all() == {}
 
 
 async def test_what_another_operator_or_nobody_of_ours_made_elsewhere_does_not_count(
@@ -220,6 +221,7 @@ async def test_a_namespace_that_may_not_be_read_now_is_not_forgotten(
     first = await started(api, secret, ("db", "locked"))
     await first.read_all()
     await calls(first).observed()
+    await calls(first).begin("db", "install", 1)
     api.forbidden = {_ALL, _path("locked")}
     second = await started(api, secret)
     assert await second.read_all() == {}

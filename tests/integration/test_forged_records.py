@@ -40,6 +40,18 @@ class Attack:
     def uid(self, name: str, namespace: str = "") -> str:
         return str(self._site.get("configmap", name, namespace)["metadata"]["uid"])
 
+    def module(self, directory: str, data: dict[str, str], **more: object) -> None:
+        """A module whose release is in that namespace."""
+        path = self._site.module(directory, data, values=f"{directory.partition('-')[2]}Enabled: true\n")
+        config = {"namespace": self.edge, "createNamespace": True, **more}
+        (path / "module.yaml").write_text(json.dumps(config))
+
+    def check_nothing_came_of_it(self, victims: dict[str, str]) -> None:
+        """``victims``: the uids of what was there, by the cases."""
+        assert {each: self.uid(f"victim-{each}") for each in victims} == victims
+        made = {each["metadata"]["name"] for each in self._site.listed("configmap", self.edge)}
+        assert not [each for each in made if each.startswith(("planted", "evil"))]
+
     def content(self, case: str) -> dict[str, Any]:
         """What a record would delete, bring back, put right, or run."""
         place = self._site.namespace
@@ -108,11 +120,8 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     site.first_retry = operator_site.SOON
     attack = Attack(site, driver)
     for case in CASES:
-        module = site.module(f"010-{case}", {"a": f'{{{{ .Values.{case}.a | default "one" }}}}'})
-        (module / "values.yaml").write_text(f"{case}Enabled: true\n")
-        (module / "module.yaml").write_text(
-            json.dumps({"namespace": attack.edge, "createNamespace": True, "remediation": {"rollback": True}})
-        )
+        data_of = {"a": f'{{{{ .Values.{case}.a | default "one" }}}}'}
+        attack.module(f"010-{case}", data_of, remediation={"rollback": True})
     (site.modules / "010-backed" / "templates" / "more.yaml").write_text(BREAKS)
     site.kubectl("create", "namespace", attack.strange)
     seen = module_objects.Modules(site, devcluster)
@@ -153,11 +162,9 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     site.config(backed="{}\n")
     operator.wait_idle().stop()
     site.start(**options).wait_ready().wait_idle().stop()
-    assert {each: attack.uid(f"victim-{each}") for each in victims} == victims
+    attack.check_nothing_came_of_it(victims)
     stays = {each: uid for each, uid in own.items() if each not in ("disabled", "healed")}
     assert {each: attack.uid(each, attack.edge) for each in stays} == stays
-    made = {each["metadata"]["name"] for each in site.listed("configmap", attack.edge)}
-    assert not [each for each in made if each.startswith(("planted", "evil"))]
     assert {data(each) for each in ("upgraded", "drifted", "stuck")} == {"two"}
     assert {data(each) for each in ("healed", "backed")} == {"one"}
 
@@ -170,10 +177,9 @@ def test_a_memory_that_is_lost_or_put_back_costs_no_release(site: operator_site.
     # Records where others edit Secrets: of a module, of one that goes, and one that somebody forges.
     attack = Attack(site, "secret")
     for case in ("edge", "away"):
-        edge = site.module(f"050-{case}", {"a": "b"}, values=f"{case}Enabled: true")
-        (edge / "module.yaml").write_text(json.dumps({"namespace": attack.edge, "createNamespace": True}))
+        attack.module(f"050-{case}", {"a": "b"})
     operator = site.start().wait_ready().wait_idle()
-    victims = {f"victim-{each}": attack.victim(f"victim-{each}") for each in ("edge", "away", "guest")}
+    victims = {each: attack.victim(f"victim-{each}") for each in ("edge", "away", "guest")}
     older = site.get("secret", "addon-operator-state")["data"]
     site.config(kept="a: two\n")
     operator.wait_until(lambda: site.deployed()["kept"] == 2, "the second revision")
@@ -191,8 +197,8 @@ def test_a_memory_that_is_lost_or_put_back_costs_no_release(site: operator_site.
     site.label("secret", "sh.helm.release.v1.theirs.v1", claim)
     theirs = site.get("secret", "sh.helm.release.v1.theirs.v1")["metadata"]["resourceVersion"]
     site.delete("secret", "addon-operator-state")
-    attack.edit("edge")
-    attack.edit("away")
+    for case in ("edge", "away"):
+        attack.edit(case)
     attack.forge("guest", attack.edge)
     for name in ("030-left", "040-theirs", "050-away"):
         (site.modules / name).rename(site.root / name)
@@ -208,8 +214,6 @@ def test_a_memory_that_is_lost_or_put_back_costs_no_release(site: operator_site.
     operator.stop()
     assert site.get("secret", "sh.helm.release.v1.theirs.v1")["metadata"]["resourceVersion"] == theirs
     assert not left.exists()
-    assert {each: attack.uid(each) for each in victims} == victims
-    made = {each["metadata"]["name"] for each in site.listed("configmap", attack.edge)}
-    assert not [each for each in made if each.startswith(("planted", "evil"))]
+    attack.check_nothing_came_of_it(victims)
     records = {each["metadata"]["name"].split(".", 4)[-1] for each in site.listed("secret", attack.edge)}
     assert records == {"away.v1", "guest.v1", "edge.v1", "edge.v2"}, "one revision for a lost memory"

@@ -225,16 +225,16 @@ class _Automaton:
         return found
 
     @functools.cache  # noqa: B019
-    def _next(self, state: State) -> list[State]:
-        """Return the states that come next: one of them twice if two ways lead there."""
+    def _next(self, state: State) -> dict[str, list[State]]:
+        """Return the states that come next, by what they read: one of them twice if two ways lead there."""
         place, last = state
-        return [
-            (way.to, letter)
-            for way in self._steps(place)
-            if way.to in self._reads and last in way.before
-            for letter in self._letters
-            if letter in way.behind and letter in self._reads[way.to]
-        ]
+        found: dict[str, list[State]] = {}
+        for way in self._steps(place):
+            if way.to in self._reads and last in way.before:
+                for letter in self._letters:
+                    if letter in way.behind and letter in self._reads[way.to]:
+                        found.setdefault(letter, []).append((way.to, letter))
+        return found
 
     @functools.cache  # noqa: B019
     def _ends(self, state: State, behind: str, end: Place) -> bool:
@@ -255,7 +255,7 @@ class _Automaton:
         return state[0] == self._search or self._leads_nowhere(frozenset(first), end)
 
     def _read(self, states: Iterable[State], letter: str) -> set[State]:
-        return {after for state in states for after in self._next(state) if after[1] == letter}
+        return {after for state in states for after in self._next(state).get(letter, ())}
 
     @functools.cache  # noqa: B019
     def _leads_nowhere(self, first: frozenset[State], end: Place) -> bool:
@@ -325,11 +325,12 @@ class _Automaton:
     @functools.cache  # noqa: B019
     def _again(self, state: State, place: Place) -> dict[str, list[State]]:
         """Return the states that come next, by what they read, from which it comes to a place again."""
-        found: dict[str, list[State]] = {}
-        for after in self._next(state):
-            if after[0] in self._looping[place]:
-                found.setdefault(after[1], []).append(after)
-        return found
+        looping = self._looping[place]
+        again = {
+            letter: [after for after in states if after[0] in looping]
+            for letter, states in self._next(state).items()
+        }
+        return {letter: states for letter, states in again.items() if states}
 
 
 def _set_of(item: Any, flags: int) -> frozenset[str] | None:  # noqa: ANN401 - the parser's own tree

@@ -140,4 +140,4 @@ def test_it_costs_what_the_size_allows(document: Callable[[int], str]) -> None:
     def two(size: int) -> list[tuple[manifest_diff.ManifestDocument, ...]]:
         return [manifest_diff.parse(document(size)) for _ in range(2)]
 
-    assert costs.is_linear(two, lambda renders: varying_parts.steady(*renders), 300)
+    assert costs.is_linear(two, lambda renders: varying_parts.steady(*renders), 100)

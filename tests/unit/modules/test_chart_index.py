@@ -138,7 +138,7 @@ def test_of_very_many_names_and_versions_the_first_are_looked_at() -> None:
     assert "and 4997 more" in told(index(6_000), "web", "2.0.0")
     assert "no chart 'chart-x'; did you mean 'chart-" in told(index(6_000), "chart-x", "1")
     for asked in (("web", "2.0.0"), ("chart-x", "1")):
-        assert costs.is_linear(index, lambda text, asked=asked: told(text, *asked), 800)  # type: ignore[misc]
+        assert costs.is_linear(index, lambda text, asked=asked: told(text, *asked), 200)  # type: ignore[misc]
 
 
 def test_one_version_many_times_is_parsed_few_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -224,7 +224,7 @@ def test_a_long_chain_takes_no_more_than_its_length() -> None:
         ordered = requirements.in_run_order(reversed(given))
         assert [each.name for each in ordered] == [each.name for each in given]
 
-    assert costs.is_linear(chain, read, 1000)
+    assert costs.is_linear(chain, read, 250)
 
 
 def test_a_cycle_of_three_is_told_by_each_of_them_and_by_nobody_else() -> None:

@@ -253,4 +253,4 @@ def test_a_chart_is_searched_once_whatever_it_holds(
     def work(directory: pathlib.Path) -> None:
         chart_files.ChartFilesReader(fakes.FakeClock()).read(WEB, directory)
 
-    assert costs.is_linear(make, work, 100_000)
+    assert costs.is_linear(make, work, 25_000)

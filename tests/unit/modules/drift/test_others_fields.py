@@ -143,7 +143,7 @@ def test_what_a_large_list_and_a_long_refusal_cost_grows_with_their_size_alone()
     def many(count: int) -> Object:
         return live({"helm": [HTTP, METRICS], "alice": [{"name": f"p{n}", "port": n} for n in range(count)]})
 
-    assert costs.is_linear(many, lambda found: others_fields.changes(SERVICE, found), 1000)
+    assert costs.is_linear(many, lambda found: others_fields.changes(SERVICE, found), 250)
     beside = others_fields.beside(SERVICE, many(50))
     for piece in ("spec.ports[0].name: Invalid value: ", "a." * 40, "a[", "[a]", "`a`", "spec: Forbidden: `"):
         assert costs.is_linear(piece.__mul__, lambda said: others_fields.blamed(beside, said), 100)

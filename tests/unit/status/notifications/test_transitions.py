@@ -436,7 +436,7 @@ def test_a_thousand_failing_modules_are_looked_at_in_one_pass() -> None:
             people.fail(f"module-{number}")
         return people
 
-    assert costs.is_linear(failing, People.look, 250)
+    assert costs.is_linear(failing, People.look, 100)
     people = failing(1000)
     people.now += 2 * MINUTE
     due = people.due()

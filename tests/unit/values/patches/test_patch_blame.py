@@ -68,4 +68,4 @@ def test_the_most_operations_and_places_are_looked_through_in_time() -> None:
     told = look(blame(patches.MAX_OPERATIONS))
     assert [bool(each) for each in (told[0], told[3], told[-1])] == [True, True, False]
     # What was looked through is noted, so that each time needs one of its own.
-    assert costs.is_linear(int, lambda count: look(blame(count)), patches.MAX_OPERATIONS // 64)
+    assert costs.is_linear(int, lambda count: look(blame(count)), patches.MAX_OPERATIONS // 256)

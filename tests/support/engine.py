@@ -215,7 +215,7 @@ class Operator:
         )
         asyncio.get_running_loop().set_default_executor(_AtOnce())
         settings = settings_loading.load(self.settings, {})
-        made = await _Tools.open(
+        made = await ToolsHere.open(
             self._stack, settings, {}, helm.found(), kube, self.programs, time=self.clock
         )
         await made.memory.load()
@@ -311,7 +311,9 @@ class _AtOnce(futures.ThreadPoolExecutor):
         return done
 
 
-class _Tools(tools.Tools):
+class ToolsHere(tools.Tools):
+    """Those whose workers are in this process."""
+
     worker = WorkerHere
     jq_pool = JqHere
 

@@ -24,7 +24,7 @@ from addon_operator.kube.client import client
 from addon_operator.loading import module_files
 from addon_operator.settings import settings_loading
 from addon_operator.telemetry import metrics
-from tests.support import api_server, clocks, programs
+from tests.support import api_server, clocks, engine, programs
 from tests.unit.engine import fakes
 
 GUARD: Final = (ReviewType.VALIDATING, "guard.shop.example")
@@ -129,7 +129,7 @@ async def made(
     helm = binary.HelmBinary(tmp_path / "helm", "v3.19.0", 3, 19)
     async with contextlib.AsyncExitStack() as stack:
         found = settings_loading.load({}, environ)
-        yield await tools.Tools.open(stack, found, environ, helm, kube, programs.programs())
+        yield await engine.ToolsHere.open(stack, found, environ, helm, kube, programs.programs())
 
 
 @pytest.fixture

@@ -377,11 +377,11 @@ def test_data_of_a_secret_that_is_not_base64_is_an_error(modules: Directory) -> 
 def test_a_schema_that_takes_for_ever_ends_with_a_sentence(
     modules: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bounded = functools.partial(values_worker.ValuesWorker, seconds=1.0)
+    bounded = functools.partial(values_worker.ValuesWorker, seconds=0.5)
     monkeypatch.setattr(values_worker, "ValuesWorker", bounded)
     twice = {f"d{level}": {"allOf": [{"$ref": f"#/definitions/d{level + 1}"}] * 2} for level in range(40)}
     schema = {"definitions": {**twice, "d40": {"type": "object"}}, "allOf": [{"$ref": "#/definitions/d0"}]}
     modules.write("modules/001-web-shop/openapi/config-values.yaml", yaml.safe_dump(schema))
     ((_, subject, problem), *_) = modules.findings()
     assert subject == "web-shop"
-    assert "cannot be checked: it took more than 1 s" in problem
+    assert "cannot be checked: it took more than 0.5 s" in problem

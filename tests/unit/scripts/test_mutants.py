@@ -67,6 +67,7 @@ def tried(root: pathlib.Path, *arguments: str) -> tuple[int, str]:
     return ended.returncode, ended.stdout + ended.stderr
 
 
+@pytest.mark.slow  # it runs pytest three times
 def test_what_survives_is_shown(tmp_path: pathlib.Path) -> None:
     project(tmp_path)
     code, output = tried(tmp_path, FILE)

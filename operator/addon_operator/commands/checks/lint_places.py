@@ -82,6 +82,9 @@ def place_of(finding: values_check.Finding, modules: Mapping[str, pathlib.Path])
     text = finding.problem[:_MOST_LETTERS]
     first = None
     for start in _starts(text, [own] if own else [*modules.values()]):
+        # What begins with no directory needs no look at each of its ends, of which a long text has many.
+        if not os.path.isdir(text[start : text.index("/", start) + 1]):  # noqa: PTH112 - as below
+            continue
         # Names of files may have blanks: the longest one that exists counts.
         ends = [match.start() for match in _ENDS_OF_NAMES.finditer(text, start)]
         end = next((each for each in reversed(ends) if _exists(text[start:each])), None)

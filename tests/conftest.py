@@ -9,6 +9,8 @@ import sys
 import threading
 
 import hypothesis
+from _pytest.assertion import rewrite
+from hypothesis.internal.conjecture import providers
 
 pytest_plugins = ["tests.support.fixtures", "tests.support.lasting_workers"]
 
@@ -16,6 +18,14 @@ pytest_plugins = ["tests.support.fixtures", "tests.support.lasting_workers"]
 hypothesis.settings.register_profile("quick", max_examples=15, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("thorough", max_examples=2000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+# It would read all modules for constants to try, for seconds, and try others whenever one of them changes.
+setattr(providers, "_get_local_constants", providers.Constants)  # noqa: B010 - not in the stub
+
+# pytest takes the package of a plugin for tests, whose assertions it shows: reading all of it twice takes longer.
+for _finder in sys.meta_path:
+    if isinstance(_finder, rewrite.AssertionRewritingHook):
+        _finder._must_rewrite.discard("addon_operator")
 
 # Where ``python3`` is a script that chooses one, as pyenv's, it takes three times as long as a hook in Python.
 _PYTHON = pathlib.Path(sys.executable).resolve()

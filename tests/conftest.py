@@ -22,12 +22,12 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 # It would read all modules for constants to try, for seconds, and try others whenever one of them changes.
 setattr(providers, "_get_local_constants", providers.Constants)  # noqa: B010 - not in the stub
 
-# pytest takes the package of a plugin for tests, whose assertions it shows: reading all of it twice takes longer.
+# pytest would compile the package of a plugin anew, as if assertions stood in it that it has to show.
 for _finder in sys.meta_path:
     if isinstance(_finder, rewrite.AssertionRewritingHook):
         _finder._must_rewrite.discard("addon_operator")
 
-# Where ``python3`` is a script that chooses one, as pyenv's, it takes three times as long as a hook in Python.
+# Where ``python3`` is a script that chooses one, as pyenv's, it takes longer than a hook in Python.
 _PYTHON = pathlib.Path(sys.executable).resolve()
 if pathlib.Path(shutil.which("python3") or "").resolve() != _PYTHON and (_PYTHON.parent / "python3").exists():
     os.environ["PATH"] = f"{_PYTHON.parent}{os.pathsep}{os.environ['PATH']}"
@@ -53,7 +53,7 @@ def _heed_interrupts() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let no look for garbage go through the tests themselves: some look on purpose, as each run of pytest does."""
+    """Look for no garbage among the tests themselves: each run of pytest within a test looks for it."""
     gc.freeze()
 
 

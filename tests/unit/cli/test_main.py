@@ -273,7 +273,9 @@ def test_wrong_settings_are_one_line_where_there_is_no_terminal(
     assert "; also set: ADDON_OPERATOR_LISTEN_PRT is not a setting" in line
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "closed", [">&-", *(pytest.param(one, marks=pytest.mark.slow) for one in ("<&-", "2>&-")), "<&- >&- 2>&-"]
+)
 def test_what_is_written_to_a_closed_output_goes_nowhere(closed: str, tmp_path: pathlib.Path) -> None:
     command = f"'{sys.executable}' -m addon_operator settings {closed}"
     ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=tmp_path)

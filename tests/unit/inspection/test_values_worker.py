@@ -211,7 +211,7 @@ def test_large_invalid_values_are_reported_by_their_first_violations(
         found = inspectors.HERE.config_violations(*proposal(values), checked)
         assert 1 <= len(found) <= schema_violations.MAX_VIOLATIONS
 
-    assert costs.is_linear(config, check, 1000)
+    assert costs.is_linear(config, check, 300)
 
 
 def test_a_worker_that_was_killed_is_started_again(worker: values_worker.ValuesWorker) -> None:

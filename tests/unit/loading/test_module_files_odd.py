@@ -67,7 +67,7 @@ def checked(loaded: module_files.LoadedModules) -> set[names.ModuleName]:
     return wrong
 
 
-@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [32, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_is_odd_at_the_start_concerns_one_module_and_is_a_sentence(
     tmp_path: pathlib.Path, log: pytest.LogCaptureFixture, every: int
 ) -> None:
@@ -85,7 +85,7 @@ def test_what_is_odd_at_the_start_concerns_one_module_and_is_a_sentence(
     assert GOOD not in checked(loaded)
 
 
-@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [48, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_becomes_odd_later_leaves_its_module_as_it_was(tmp_path: pathlib.Path, every: int) -> None:
     odd = write(tmp_path, every)
     before, first = module_files.load([tmp_path], 1), module_scan.scan([tmp_path])

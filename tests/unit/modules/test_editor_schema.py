@@ -167,14 +167,14 @@ def agreeing(examples: int) -> hypothesis.settings:
     )
 
 
-@agreeing(30)
+@agreeing(15)
 @hypothesis.given(SOME)
 def test_the_reader_takes_what_the_schema_describes(document: Node) -> None:
     hypothesis.assume(VALIDATOR.is_valid(document) and not is_beyond_schemas(document))
     assert is_taken(document)
 
 
-@agreeing(50)
+@agreeing(25)
 @hypothesis.given(mutated())
 def test_both_say_the_same_of_documents_that_were_changed(document: Node) -> None:
     hypothesis.assume(not is_beyond_schemas(document))

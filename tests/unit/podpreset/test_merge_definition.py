@@ -15,7 +15,7 @@ from addon_operator.podpreset.model import SourceRef
 from tests.unit.podpreset import builders, definition
 from tests.unit.podpreset.builders import config_map, container, env, pod, preset, secret
 
-CASES = 400
+CASES = 200
 KEYS = {
     SourceRef("ConfigMap", "c"): ["A", "B"],
     SourceRef("Secret", "c"): ["A", "P_A"],

@@ -156,11 +156,11 @@ def test_a_line_is_searched_once_for_all_secrets() -> None:
 
 def test_a_line_is_searched_once_for_all_long_secrets() -> None:
     long = "password-{}-that-is-longer-than-what-one-search-is-prepared-for-and-than-a-name"
-    redact = redaction.redactor([long.format(number) for number in range(10_000)])
+    redact = redaction.redactor([long.format(number) for number in range(3_000)])
     line = "nothing to hide " * 20
     few = redaction.redactor([long.format(1)])
     assert costs.seconds(redact, line) < 20 * costs.seconds(few, line)
-    assert redact(f"{line}{long.format(9999)}") == f"{line}***"
+    assert redact(f"{line}{long.format(2999)}") == f"{line}***"
 
 
 def test_texts_that_are_no_unicode_are_hidden_and_shown_all_the_same() -> None:

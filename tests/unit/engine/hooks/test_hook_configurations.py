@@ -198,7 +198,11 @@ async def test_a_compiled_program_that_holds_no_hooks_says_both_ways_in_which_it
         ("fail('no hooks registered')", "hook config failed with exit code 1: no hooks registered"),
         ("print('{')", "'hook config' printed no JSON"),
         ("sys.stdout.write('x' * (1 << 24))", "hook config printed more than 1048576 bytes"),
-        ("while True: sys.stdout.write('x' * 65536)", "ran longer than its timeout|more than 1048576 bytes"),
+        pytest.param(
+            "while True: sys.stdout.write('x' * 65536)",
+            "ran longer than its timeout|more than 1048576 bytes",
+            marks=pytest.mark.slow,  # it writes until its timeout
+        ),
         ("time.sleep(100)", "hook config was stopped because it ran longer than its timeout of 2s"),
     ],
 )

@@ -44,4 +44,4 @@ def test_each_path_has_its_line() -> None:
     "part", ["{{", "{{ '", '{{ "\\', "{{/*", "{{ .Values", "{{ if }}", "{{ .Values.a }}", "$.", "{{ end }}"]
 )
 def test_a_template_of_any_text_takes_one_pass(part: str) -> None:
-    list(template_paths.find(part * (100_000 // len(part))))
+    list(template_paths.find(part * (30_000 // len(part))))

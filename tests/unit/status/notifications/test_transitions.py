@@ -155,14 +155,14 @@ def test_short_failures_that_come_back_are_one_message_and_one_when_it_works_for
     people: People, down: float
 ) -> None:
     told = []
-    for _ in range(30):
+    for _ in range(10):
         people.fail()
         for _ in range(7):
             told += people.after(down / 7)
         people.module()
         told += people.after(4 - down)
     assert told == ["ops: web failed"]
-    assert people.after(10) == [f"ops: web failed over after {29 * 4 + down:g} min"]
+    assert people.after(10) == [f"ops: web failed over after {9 * 4 + down:g} min"]
     assert people.after(60) == []
 
 

@@ -421,10 +421,10 @@ def test_a_large_default_in_many_places_is_refused() -> None:
 
 
 def test_patterns_that_are_too_large_together_are_refused() -> None:
-    properties = {f"p{number}": {"pattern": f"\\pL{{100}}{number}"} for number in range(50)}
+    properties = {f"p{number}": {"pattern": f"\\pL{{100}}{number}"} for number in range(12)}
     with pytest.raises(schema_loading.SchemaError, match="more than 1000000 steps") as caught:
         schema_loading.load(json.dumps({"properties": properties}), "values.yaml")
-    assert len(caught.value.problems) == 50 - 9
+    assert len(caught.value.problems) == 12 - 9
 
 
 @rows.each(

@@ -38,7 +38,7 @@ def pytest_configure() -> None:
 
     That takes a twentieth off the unit tests. Each worker of xdist pays for its own collector.
     """
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(100_000, 5, 100)
     gc.freeze()
     _heed_interrupts()
 

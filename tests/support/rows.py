@@ -7,6 +7,7 @@ and its name.
 
 import functools
 import inspect
+import pathlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -20,7 +21,8 @@ Ids = Iterable[Any] | Callable[[Any], object] | None
 def each(names: str | Sequence[str], table: Iterable[Any], ids: Ids = None) -> Callable[[Test], Test]:
     """Call a test with each row; what is given is that of ``pytest.mark.parametrize``.
 
-    All rows have the same fixtures: a row leaves nothing behind that is in the way of the next.
+    All rows have the same fixtures: a row leaves nothing behind that is in the way of the next. Only of
+    ``tmp_path`` each row has one of its own.
     """
     wanted = [names] if isinstance(names, str) else list(names)
     rows = list(_rows(wanted, table, ids))
@@ -31,9 +33,9 @@ def each(names: str | Sequence[str], table: Iterable[Any], ids: Ids = None) -> C
             @functools.wraps(test)
             async def run_async(**fixtures: object) -> None:
                 failed = []
-                for name, row in rows:
+                for number, (name, row) in enumerate(rows):
                     try:
-                        await test(**fixtures, **row)
+                        await test(**_for_row(number, fixtures), **row)
                     except Exception as error:  # noqa: BLE001 - all rows are tried
                         failed.append(_named(error, name, row))
                 _tell(failed, rows)
@@ -43,9 +45,9 @@ def each(names: str | Sequence[str], table: Iterable[Any], ids: Ids = None) -> C
         @functools.wraps(test)
         def run(**fixtures: object) -> None:
             failed = []
-            for name, row in rows:
+            for number, (name, row) in enumerate(rows):
                 try:
-                    test(**fixtures, **row)
+                    test(**_for_row(number, fixtures), **row)
                 except Exception as error:  # noqa: BLE001 - all rows are tried
                     failed.append(_named(error, name, row))
             _tell(failed, rows)
@@ -67,6 +69,15 @@ def _rows(names: Sequence[str], table: Iterable[Any], ids: Ids) -> Iterator[tupl
         if name is None:
             name = ids(row) if callable(ids) else given_ids[number] if given_ids else number
         yield str(name), dict(zip(names, given, strict=True))
+
+
+def _for_row(number: int, fixtures: dict[str, object]) -> dict[str, object]:
+    directory = fixtures.get("tmp_path")
+    if not isinstance(directory, pathlib.Path):
+        return fixtures
+    own = directory / str(number)
+    own.mkdir()
+    return {**fixtures, "tmp_path": own}
 
 
 def _without(names: Collection[str], test: Test, run: Test) -> Test:

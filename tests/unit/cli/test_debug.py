@@ -29,6 +29,7 @@ from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kube.client import retries
 from addon_operator.modules import windows
+from tests.support import rows
 from tests.unit.cli import debug_server
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes
@@ -146,7 +147,7 @@ SUSPENDED = {
 HELD = {"heldBack": {"what": "upgrade to revision 2", "until": "2026-01-01T04:00:00Z", "since": "x"}}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("row", "style"),
     [
         ({}, "green"),
@@ -407,7 +408,7 @@ def test_every_format_says_the_same() -> None:
     assert [row["name"] for row in as_json["modules"]] == ["kube-dns", "web"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("arguments", "expected"),
     [
         (("global", "list"), "pods.sh\n"),
@@ -422,7 +423,7 @@ def test_every_format_says_the_same() -> None:
         (("raw", "/"), "debug endpoint is alive\n"),
         (("raw", "module/web/config.json"), '{"size":2}\n'),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+    ids=lambda row: " ".join(row[0]),
 )
 def test_a_command_prints_what_the_operator_says(arguments: tuple[str, ...], expected: str) -> None:
     assert text(*arguments) == expected
@@ -458,7 +459,7 @@ def test_global_values_are_shown_beside_those_of_a_module() -> None:
     assert set(document("module", "config", "--global", "web")) == {"global", "web"}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "arguments",
     [
         ("global", "values"),
@@ -495,7 +496,7 @@ def test_an_unknown_module_is_reported_with_the_nearest_name() -> None:
     assert error("module", "values", "kube-dsn") == "there is no module 'kube-dsn'; did you mean 'kube-dns'?"
 
 
-@pytest.mark.parametrize("name", ["a/b", "..", "a b?c#d", "%2f"])
+@rows.each("name", ["a/b", "..", "a b?c#d", "%2f"])
 def test_no_name_of_a_module_leads_elsewhere(name: str) -> None:
     assert "there is no" in error("module", "values", name) or "nothing at" in error("module", "values", name)
 
@@ -752,7 +753,7 @@ def test_a_watch_goes_on_when_the_operator_is_away_for_a_while(monkeypatch: pyte
     assert shown == ["first\n", "no operator runs\n", "third\n"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("seconds", "shown"),
     [
         (0.04, "0.0s"),
@@ -774,7 +775,7 @@ def completions(*words: str) -> list[str]:
     return [item.value for item in completer.get_completions(before, incomplete)]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("words", "offered"),
     [
         (("q",), ["queue"]),
@@ -787,7 +788,7 @@ def completions(*words: str) -> list[str]:
         (("config", "set", "log.level", "d"), ["debug"]),
         (("completion", ""), ["bash", "zsh", "fish"]),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+    ids=lambda row: " ".join(row[0]),
 )
 def test_the_shell_is_offered_what_fits(words: tuple[str, ...], offered: list[str]) -> None:
     assert completions(*words) == offered
@@ -804,7 +805,7 @@ def test_commands_are_offered_without_being_imported() -> None:
     assert completions("") == sorted([*main.COMMANDS, "completion", "version"])
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("shell", "words"),
     [
         ("bash", ("complete", "-F")),
@@ -910,7 +911,7 @@ def test_tables_fit_eighty_columns_and_wide_has_all_of_them(
     assert not any("…" in line for line in wide)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("arguments", "names"),
     [
         (("module", "values", "web", "--origin"), "value/web.size\nvalue/web.password\n"),

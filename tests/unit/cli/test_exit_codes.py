@@ -12,6 +12,7 @@ from addon_operator.cli import exit_codes, main
 from addon_operator.commands.plan import plan_report, planning
 from addon_operator.devcluster import locations
 from addon_operator.telemetry import logs
+from tests.support import rows
 from tests.unit.cli import debug_server, verbs
 
 ExitCode = exit_codes.ExitCode
@@ -93,7 +94,7 @@ def code(line: str | list[str]) -> object:
     return ended.value.code
 
 
-@pytest.mark.parametrize("name", verbs.LEAVES)
+@rows.each("name", verbs.LEAVES)
 def test_a_command_ends_with_a_code_of_the_table_or_with_none_of_its_own(name: str) -> None:
     callback = verbs.LEAVES[name].callback
     assert callback is not None
@@ -109,7 +110,7 @@ def test_a_failure_is_known_of_each_command() -> None:
     assert known == set(verbs.LEAVES)
 
 
-@pytest.mark.parametrize("name", ASKS_AN_OPERATOR)
+@rows.each("name", ASKS_AN_OPERATOR)
 def test_a_command_without_the_operator_that_it_asks_fails_with_1(name: str) -> None:
     arguments = [each for each in verbs.LEAVES[name].params if isinstance(each, click.Argument)]
     needed = NEEDS.get(name, ["web"] * sum(each.required for each in arguments))

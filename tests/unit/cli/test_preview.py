@@ -9,6 +9,7 @@ from click import testing
 
 from addon_operator.cli import main
 from addon_operator.cli import preview as cli_preview
+from tests.support import rows
 
 POD = """
 apiVersion: v1
@@ -138,7 +139,7 @@ def test_a_diff_has_what_the_presets_add() -> None:
     assert not [line for line in lines[2:] if line.startswith("-")]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("pod", "note"),
     [
         (CONFLICTING, "Pod web: PodPreset db: Conflict on pod preset. Duplicate env DB_PORT."),
@@ -155,7 +156,7 @@ def test_what_a_diff_does_not_show_is_on_standard_error(pod: str, note: str) -> 
     assert f"Note: {note}" in run(pod, "-o", "diff").stderr.splitlines()
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("pod", "code"),
     [(POD, 0), (CONFLICTING, 3), (UNRESOLVED, 3), (POD.replace("$(DB_PORT)", "$(date +%s) $$(X)"), 0)],
     ids=["clean", "conflict", "unresolved", "no references"],

@@ -10,6 +10,7 @@ from click import testing
 from addon_operator.cli import main
 from addon_operator.cli import settings as cli_settings
 from addon_operator.settings import settings
+from tests.support import rows
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +73,7 @@ def test_warnings_go_to_the_error_output(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "ADDON_OPERATOR_LOG_LEVEL" in run("-o", "json").stderr
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("args", "value"),
     [
         ([], None),

@@ -11,6 +11,7 @@ from addon_operator.debug import debug_why, field_causes
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors
 from addon_operator.kernel import json_types, names
+from tests.support import rows
 
 VALUES: json_types.JsonObject = {
     "web": {
@@ -70,7 +71,7 @@ async def test_a_field_that_no_value_changes_is_written_in_the_chart() -> None:
     assert (cause.values, cause.is_constant) == ((), True)
 
 
-@pytest.mark.parametrize("own", [7_000_000, 7_000_001.0, "x7_000_002 why7000003y", [7_008_192, 7_000_000]])
+@rows.each("own", [7_000_000, 7_000_001.0, "x7_000_002 why7000003y", [7_008_192, 7_000_000]])
 async def test_a_number_of_the_chart_itself_is_taken_for_no_value(own: object) -> None:
     cause = await FakeChart(lambda _: own).cause()
     assert (cause.values, cause.is_constant) == ((), True)
@@ -146,7 +147,7 @@ async def test_a_number_is_found_in_a_text_where_go_writes_it_with_an_exponent()
     assert cause.values == (("web", "size"),)
 
 
-@pytest.mark.parametrize("wanted", ["Deployment/web", "deploy/web", "deployments/web", "DEPLOY/web"])
+@rows.each("wanted", ["Deployment/web", "deploy/web", "deployments/web", "DEPLOY/web"])
 def test_kinds_are_taken_as_kubectl_takes_them(wanted: str) -> None:
     text = "# Source: web/templates/a.yaml\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
     documents = list(manifest_diff.objects(manifest_diff.parse(text)))
@@ -165,7 +166,7 @@ spec: {replicas: 2, template: {spec: {containers: [{name: web, image: x}]}}}
 """
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "hint"),
     [
         ("spec.replica", "did you mean spec.replicas?"),

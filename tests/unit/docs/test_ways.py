@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import jedi
 import pytest
 
+from tests.support import rows
 from tests.unit.docs import ways
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -84,7 +85,7 @@ def test_the_page_shows_six_paths() -> None:
     assert len(PATHS) == 6
 
 
-@pytest.mark.parametrize("title", PATHS)
+@rows.each("title", PATHS)
 def test_each_step_of_a_path_is_there_and_no_file_is_entered_twice(title: str) -> None:
     assert SOURCES.problems(PATHS[title]) == []
 
@@ -95,7 +96,7 @@ def test_each_step_of_a_path_leads_to_the_next(title: str) -> None:
     assert SOURCES.gaps(PATHS[title]) == []
 
 
-@pytest.mark.parametrize("title", PATHS)
+@rows.each("title", PATHS)
 def test_a_path_has_few_files(title: str) -> None:
     assert 1 < len({step.file for step in PATHS[title]}) <= MOST_FILES
 

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from addon_operator.helm import binary
-from tests.support import programs
+from tests.support import programs, rows
 
 PATH = "/usr/bin:/bin"
 
@@ -70,7 +70,7 @@ async def test_an_unusable_binary_gives_one_sentence_that_says_what_to_do(
     assert "install Helm 3.17 or newer" in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("version", "is_dangerous"),
     [
         ("v3.22.0", False),

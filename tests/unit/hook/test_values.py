@@ -12,6 +12,7 @@ from hypothesis import strategies
 from addon_operator import hook
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.values.patches import patches
+from tests.support import rows
 
 DOCUMENT: JsonObject = {
     "global": {"ha": True},
@@ -33,7 +34,7 @@ def patched(values: hook.Values, before: JsonObject = DOCUMENT) -> dict[str, Any
     return after
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "value"),
     [
         ("web.size", 2),

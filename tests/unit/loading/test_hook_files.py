@@ -76,7 +76,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("name", "text"), REFUSED.items(), ids=REFUSED)
+@rows.each(("name", "text"), REFUSED.items(), ids=REFUSED)
 def test_a_program_that_is_not_executable_is_refused_with_what_mends_it(
     tmp_path: pathlib.Path, name: str, text: str
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_program_that_may_be_a_library_can_be_put_into_its_place(tmp_path: pat
     assert "lib/" not in judged(tmp_path, "run.sh", REFUSED["run.sh"]).problem
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "name",
     ["README", "README.de", "Makefile", "Dockerfile.dev", "requirements.txt", "pyproject.toml", "a.yml",
      "a.tpl", "LICENSE", "a.sh.bak", "a.sh~", "go.mod", "_helpers.sh", "__init__.py", "package/__init__.py",

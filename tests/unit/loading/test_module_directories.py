@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.kernel import errors
 from addon_operator.loading import module_directories, module_files
+from tests.support import rows
 
 
 def make(root: pathlib.Path, *paths: str) -> pathlib.Path:
@@ -194,7 +195,7 @@ KINDS: dict[str, tuple[list[str], module_directories.Kind]] = {
 }
 
 
-@pytest.mark.parametrize(("paths", "kind"), KINDS.values(), ids=list(KINDS))
+@rows.each(("paths", "kind"), KINDS.values(), ids=list(KINDS))
 def test_a_directory_that_modules_lie_in_is_not_a_module(
     tmp_path: pathlib.Path, paths: Sequence[str], kind: module_directories.Kind
 ) -> None:

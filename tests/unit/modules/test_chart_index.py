@@ -109,8 +109,8 @@ VERSIONS = [
 MANY = {"entries": {"cert-manager": [{"version": "v1.0.0"}], "web": VERSIONS}}
 
 
-@pytest.mark.parametrize("write", [as_helm, json.dumps], ids=["as Helm", "JSON"])
-@pytest.mark.parametrize("filler", [0, 1_100_000], ids=["short", "long"])
+@rows.each("write", [as_helm, json.dumps], ids=["as Helm", "JSON"])
+@rows.each("filler", [0, 1_100_000], ids=["short", "long"])
 def test_what_an_index_does_not_have_is_told_with_what_it_has(write: "object", filler: int) -> None:
     assert callable(write)
     more = {"filler": [{"version": "1.0.0", "about": "x" * filler}]}

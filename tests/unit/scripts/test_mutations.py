@@ -5,6 +5,7 @@ import types
 
 import pytest
 
+from tests.support import rows
 from tests.unit.scripts import scripts_loaded
 
 
@@ -50,12 +51,12 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("code", "after"), MISTAKES.items(), ids=MISTAKES)
+@rows.each(("code", "after"), MISTAKES.items(), ids=MISTAKES)
 def test_each_kind_of_mistake_is_made(mutations: types.ModuleType, code: str, after: set[str]) -> None:
     assert {each.after for each in mutations.of(code)} == after
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "code",
     [
         '"""What it is for."""',

@@ -13,6 +13,7 @@ from addon_operator.kernel import names
 from addon_operator.loading import module_files
 from addon_operator.modules import model
 from addon_operator.testing.modules import definitions
+from tests.support import rows
 from tests.unit.engine.definitions import crd_bench
 
 pytestmark = pytest.mark.usefixtures("lasting_workers")
@@ -46,7 +47,7 @@ def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, st
     return ran.return_value, json.loads(ran.stdout)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("files", "expected"),
     [
         ({"module.yaml": "releaseNam: x\n"}, "did you mean 'releaseName'?"),
@@ -129,7 +130,7 @@ def test_one_module_a_directory_of_modules_and_one_with_modules_in_it_can_be_nam
     assert (code, [one["subject"] for one in found]) == (1, ["web"])
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("file", "expected"),
     [
         ("modules.yaml", "modules.yaml is not read; did you mean 'module.yaml'? Rename it then"),
@@ -217,7 +218,7 @@ def test_tests_beside_a_chart_are_none_of_its_files(tmp_path: pathlib.Path, *, i
     assert lint(tmp_path) == (0, [])
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "file",
     ["docs/a.md", "lib/a.py", "images/a", "values-production.yaml", "templates2/a.yaml", "README.md",
      "testdata/a", "openapi/common.yaml", "Chart.lock", "scripts/a"],
@@ -409,7 +410,7 @@ def write(module: pathlib.Path, files: dict[str, str]) -> None:
         (module / name).chmod(0o755 if name.startswith("hooks/") else 0o644)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("template", "said"),
     [
         (".Values.bata.x", "the chart gets no key 'bata'"),

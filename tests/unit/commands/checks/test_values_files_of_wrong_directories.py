@@ -13,6 +13,7 @@ from addon_operator.commands.dev import dev_place
 from addon_operator.kernel import errors
 from addon_operator.loading import module_files, module_scan
 from addon_operator.testing import suites
+from tests.support import rows
 
 WEB = "repo/modules/010-web"
 IS_MEANT = "{root}/repo/modules, or --modules-dir"
@@ -87,7 +88,7 @@ def root(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pat
     return tmp_path
 
 
-@pytest.mark.parametrize(("reader", "wrong"), CASES)
+@rows.each(("reader", "wrong"), CASES)
 def test_what_is_not_a_directory_of_modules_is_refused_by_all(
     root: pathlib.Path, reader: str, wrong: str
 ) -> None:

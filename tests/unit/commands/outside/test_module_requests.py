@@ -10,7 +10,7 @@ import pytest
 from addon_operator.commands.outside import module_requests, place
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import module_objects, suspension
-from tests.support import api_server
+from tests.support import api_server, rows
 
 PATH = module_objects.path_of("addons", "web")
 Object = dict[str, Any]
@@ -144,7 +144,7 @@ async def test_a_disabled_module_is_not_run() -> None:
         assert module.annotations == {}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("answer", "said"),
     [
         (api_server.Answer({"items": [{"metadata": {"name": "api"}}], "metadata": {}}), "there is no module"),

@@ -128,7 +128,7 @@ def test_an_object_is_the_same_whether_it_names_the_namespace_of_the_releases_or
     assert taken_over(elsewhere, document("PersistentVolumeClaim", "data")) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("order", "kind", "by_chance", "said"),
     [
         (10, "ConfigMap", False, "ConfigMap addons/data: moves from module old to module web"),

@@ -10,6 +10,7 @@ from addon_operator.commands.plan_state import hidden_values, plan_state, record
 from addon_operator.kernel import json_types
 from addon_operator.kube import api_errors
 from addon_operator.values.schema import schemas
+from tests.support import rows
 from tests.unit.commands.plan_state import states
 
 
@@ -90,7 +91,7 @@ def test_whatever_a_file_holds_it_is_read_or_one_sentence(tmp_path: pathlib.Path
     assert read
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("content", "sentence"),
     [
         (b"\xff\xfe{", "not a state file, as it is not JSON from line 1 on; write one"),

@@ -203,7 +203,7 @@ async def test_a_compiled_program_that_holds_no_hooks_says_both_ways_in_which_it
             "ran longer than its timeout|more than 1048576 bytes",
             marks=pytest.mark.slow,  # it writes until its timeout
         ),
-        ("time.sleep(100)", "hook config was stopped because it ran longer than its timeout of 2s"),
+        ("time.sleep(100)", "hook config was stopped because it ran longer than its timeout of 1s"),
     ],
 )
 async def test_a_program_that_cannot_say_what_it_holds_is_one_sentence_with_its_path(
@@ -213,7 +213,7 @@ async def test_a_program_that_cannot_say_what_it_holds_is_one_sentence_with_its_
     script = root / "hook" / "__main__.py"
     script.write_text(script.read_text().replace("    print(json.dumps(CONFIG))", f"    {answer}"))
     with pytest.raises(hook_config.HookConfigError, match=reason) as caught:
-        await Runner(tmp_path, timeout=2.0 if "timeout" in reason else 60.0).load(root)
+        await Runner(tmp_path, timeout=1.0 if "timeout" in reason else 60.0).load(root)
     assert str(caught.value).startswith(f"hook {program}: invalid configuration: ")
     assert "\n" not in str(caught.value)
 

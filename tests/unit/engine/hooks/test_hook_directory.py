@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from addon_operator.engine.hooks import hook_directory
+from tests.support import rows
 
 VARIABLE = "BINDING_CONTEXT_PATH"
 _MIB = 1 << 20
@@ -52,7 +53,7 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize("commands", LEFT.values(), ids=LEFT)
+@rows.each("commands", LEFT.values(), ids=LEFT)
 def test_whatever_a_hook_leaves_there_is_removed(tmp_path: pathlib.Path, commands: str) -> None:
     (tmp_path / "precious").write_text("x")
     with hook_directory.HookDirectory(tmp_path, "guard.sh") as files:

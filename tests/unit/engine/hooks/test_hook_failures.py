@@ -6,6 +6,7 @@ import pytest
 
 from addon_operator.engine.hooks import hook_failures
 from addon_operator.process.children import children
+from tests.support import rows
 
 TRACEBACK = """Traceback (most recent call last):
   File "{0}/hook.py", line 7, in <module>
@@ -41,7 +42,7 @@ def failed(directory: pathlib.Path, stderr: str, name: str = "hook.py", head: st
     return hook_failures.describe(ended, program)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("stderr", "said"),
     [
         ("", ""),

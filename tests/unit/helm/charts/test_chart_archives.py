@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from addon_operator.helm.charts import chart_archives, packed_files
+from tests.support import rows
 from tests.unit.helm.charts.packed_charts import CHART, member, pack
 
 
@@ -22,7 +23,7 @@ def test_files_lie_there_without_the_directory_of_the_archive(tmp_path: pathlib.
     assert chart_archives.sha256(archive) == f"sha256:{hashlib.sha256(archive.read_bytes()).hexdigest()}"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("extra", "problem"),
     [
         pytest.param(member("web/../../evil", b"x"), "outside of its directory", id="parent"),

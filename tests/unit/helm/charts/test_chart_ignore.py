@@ -2,12 +2,11 @@
 
 import pathlib
 
-import pytest
-
 from addon_operator.helm.charts import chart_ignore
+from tests.support import rows
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("rule", "left_out", "kept"),
     [
         ("README.md", ["README.md", "docs/README.md"], ["README.md.yaml"]),

@@ -10,6 +10,7 @@ import pytest
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import dependencies, subcharts
 from addon_operator.kernel import names
+from tests.support import rows
 
 HEAD = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
 LISTED = "dependencies:\n- {name: db, version: 1.0.0, alias: store, condition: db.enabled}\n"
@@ -53,7 +54,7 @@ def test_a_missing_dependency_is_named_with_what_to_run(tmp_path: pathlib.Path, 
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "expected"),
     [
         ("version: 1.0.0\n", "the key 'name' is wrong"),

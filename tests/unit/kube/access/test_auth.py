@@ -10,6 +10,7 @@ import pytest
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth
+from tests.support import rows
 from tests.unit.kube import kubeconfigs
 
 IN_CLUSTER = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -121,7 +122,7 @@ def test_a_context_without_any_kubeconfig_is_reported(tmp_path: pathlib.Path) ->
     assert "no kubeconfig to find the context 'two' in" in refusal(None, "two", HOME=str(tmp_path))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "complaint"),
     [
         ("a: [", "line 2, column 1"),
@@ -175,7 +176,7 @@ def _authority(path: str) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("change", "complaint"),
     [
         (_without_cluster, "names the cluster 'c', which is not there"),

@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 
 from addon_operator.modules.drift import left_fields
+from tests.support import rows
 from tests.unit import costs
 
 A: Final = base64.b64encode(b"1").decode()
@@ -110,9 +111,7 @@ CASES: Final[list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], lis
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "live", "left"), [pytest.param(*case, id=name) for name, *case in CASES]
-)
+@rows.each(("before", "after", "live", "left"), [pytest.param(*case, id=name) for name, *case in CASES])
 def test_what_the_manifest_before_had_and_the_next_one_has_not_is_left(
     before: dict[str, Any], after: dict[str, Any], live: dict[str, Any], left: list[str]
 ) -> None:

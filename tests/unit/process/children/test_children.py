@@ -14,7 +14,7 @@ import pytest
 
 from addon_operator.process import start_errors
 from addon_operator.process.children import children, groups, launcher
-from tests.support import clocks, pids, programs
+from tests.support import clocks, pids, programs, rows
 
 ENV = {"PATH": os.environ["PATH"]}
 PATIENT = 60.0
@@ -386,7 +386,7 @@ def test_a_mode_that_cannot_be_changed_here_is_mended_where_the_file_comes_from(
     assert "defaultMode: 0555" in start_errors.not_executable(path)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("program", "reason"),
     [
         ("/no/such/file", "no such file"),

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from addon_operator.testing.cases import case_file, case_schema
+from tests.support import rows
 
 
 def read(directory: pathlib.Path, text: str) -> list[case_file.Case]:
@@ -58,7 +59,7 @@ def test_a_file_of_values_that_cannot_be_used_is_told(tmp_path: pathlib.Path, fi
         read(tmp_path, f"- {{name: a, valuesFiles: {files}, expect: {{enabled: true}}}}\n")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "said"),
     [
         ("- name: x\n  expects: {}\n", "line 2, column 3: expects: the key 'expects' is not known here; did"),
@@ -100,7 +101,7 @@ def test_a_mistake_is_told_with_its_place(tmp_path: pathlib.Path, text: str, sai
         read(tmp_path, text)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("words", "said"),
     [
         ("{$hsa: x}", "line 5, column 21: .*spec.args.*'\\$hsa' is not known; did you mean '\\$has'"),

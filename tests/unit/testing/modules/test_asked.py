@@ -10,6 +10,7 @@ from addon_operator.kernel import errors
 from addon_operator.testing import snapshots
 from addon_operator.testing.cases import case_file, case_run
 from addon_operator.testing.modules import hook_runs, module, places, runtime
+from tests.support import rows
 
 HOOK = """#!/usr/bin/env python3
 from addon_operator import hook
@@ -173,7 +174,7 @@ def test_an_answer_that_the_operator_refuses_fails(
 OWNER = "owner.web.example"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("arguments", "said"),
     [
         ({"binding": OWNER}, "give what it asks with review="),

@@ -10,6 +10,7 @@ import threading
 
 import hypothesis
 from _pytest.assertion import rewrite
+from hypothesis.internal import constants_ast
 from hypothesis.internal.conjecture import providers
 
 pytest_plugins = ["tests.support.fixtures", "tests.support.lasting_workers"]
@@ -20,7 +21,7 @@ hypothesis.settings.register_profile("thorough", max_examples=2000, deadline=Non
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 # It would read all modules for constants to try, for seconds, and try others whenever one of them changes.
-setattr(providers, "_get_local_constants", providers.Constants)  # noqa: B010 - not in the stub
+setattr(providers, "_get_local_constants", constants_ast.Constants)  # noqa: B010 - not in the stub
 
 # pytest would compile the package of a plugin anew, as if assertions stood in it that it has to show.
 for _finder in sys.meta_path:

@@ -324,7 +324,7 @@ async def test_who_follows_the_page_is_told_its_version_again_and_again(
     first, second = await versions(session, 2)
     assert first == second
     content.state = "OTHER"
-    monkeypatch.setattr(page_site, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(page_site, "LOOK_SECONDS", 1.5)
     assert (await versions(session, 2))[-1] != first
 
 

@@ -28,6 +28,12 @@ kind: Secret
 metadata: {name: plain}
 stringData: {a: b}
 """
+VOLUME: Final = """\
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: NAMESPACE-volume}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /nowhere}}
+"""
 SPACE: Final = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NAMESPACE-space}\n"
 CONFIG_IN: Final = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: inside, namespace: SPACE}\n"
 DEFINITION: Final = """\
@@ -48,13 +54,15 @@ def kinds_of(site: Site) -> dict[str, tuple[str, str]]:
     return {
         "claim": ("pvc", "data"),
         "space": ("namespace", f"{site.namespace}-space"),
+        "volume": ("persistentvolume", f"{site.namespace}-volume"),
         "definition": ("crd", f"things.{site.namespace}.example"),
     }
 
 
 def write(site: Site) -> None:
     """A module that holds data as long as its value ``data`` is set, and fails if ``fails`` is."""
-    for name, text in (("claim", CLAIM), ("secrets", SECRETS), ("space", SPACE), ("definition", DEFINITION)):
+    texts = {"claim": CLAIM, "secrets": SECRETS, "space": SPACE, "volume": VOLUME, "definition": DEFINITION}
+    for name, text in texts.items():
         placed = text.replace("NAMESPACE", site.namespace).replace(
             "GROUP", f"things.{site.namespace}.example"
         )
@@ -110,13 +118,16 @@ async def test_what_holds_data_outlives_all_that_takes_it_out_of_a_release(helm_
             f"CustomResourceDefinition {kinds['definition'][1]} with 0 objects stays: it holds data" in told
         )
         assert f"kubectl delete pvc data --namespace {site.namespace}" in told
+        assert f"Namespace {kinds['space'][1]} with 0 objects stays: it holds data" in told
         await manager.ensure(site.asked(data="yes"))
         assert uids(site) == before
         for which in kinds.values():
             assert marks(site, *which) == (None, None)
 
-        # An uninstallation.
+        # An uninstallation. What a person keeps on the live object alone stays, and is not marked.
+        site.annotate("secret", "plain", {"helm.sh/resource-policy": "keep"})
         await manager.remove(WEB)
+        assert marks(site, "secret", "plain") == (None, "keep")
         assert uids(site) == before
         assert site.revisions() == {}
         assert not is_there(site, "configmap", "web")

@@ -147,6 +147,18 @@ def test_an_object_of_two_modules_is_named_at_the_one_that_leaves_it_out(module:
     )
 
 
+def test_a_chart_that_has_data_deleted_by_itself_is_named(module: Module) -> None:
+    claim = (
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {helm.sh/hook: "
+        "pre-install}}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+    )
+    module.write("templates/claim.yaml", claim)
+    ((level, problem),), _ = module.lint()
+    assert level == "warning"
+    assert f"{module.path}/templates/claim.yaml" in problem
+    assert "renders PersistentVolumeClaim data, which is one of Helm's hooks: Helm deletes it" in problem
+
+
 def test_what_a_list_has_twice_and_what_is_not_a_quantity_are_told(module: Module) -> None:
     """The API server says so when Helm 4 applies it, and drops one of them when Helm 3 patches it."""
     more = "image: web, env: [{name: A}, {name: A}], resources: {limits: {cpu: 12x}}}"

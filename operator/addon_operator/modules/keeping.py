@@ -146,14 +146,32 @@ def claim_names(body: Mapping[str, Any]) -> Iterator[re.Pattern[str]]:
     """Yield what the claims of a StatefulSet are called that stay when it goes."""
     spec = body.get("spec")
     spec = spec if isinstance(spec, dict) else {}
-    policy = spec.get("persistentVolumeClaimRetentionPolicy")
-    if isinstance(policy, dict) and policy.get("whenDeleted") == "Delete":
+    if _deletes_claims(spec):
         return
     for template in spec.get("volumeClaimTemplates") or ():
         metadata = template.get("metadata") if isinstance(template, dict) else None
         if isinstance(metadata, dict) and metadata.get("name"):
             stem = f"{metadata['name']}-{body['metadata']['name']}"
             yield re.compile(rf"{re.escape(stem)}-[0-9]+")
+
+
+def _deletes_claims(spec: Mapping[str, Any]) -> bool:
+    policy = spec.get("persistentVolumeClaimRetentionPolicy")
+    return isinstance(policy, dict) and policy.get("whenDeleted") == "Delete"
+
+
+def deleted_by_chart(body: Mapping[str, Any]) -> str:
+    """Say how an object of a chart has data deleted that nobody asked to delete; empty if it has none."""
+    kind, spec = str(body.get("kind")), body.get("spec")
+    group = str(body.get("apiVersion") or "").rpartition("/")[0]
+    if manifests.is_hook(body) and (group, kind) in _DATA:
+        return (
+            "is one of Helm's hooks: Helm deletes it, with what is in it, as its helm.sh/hook-delete-policy "
+            "says, and without one before it makes it again"
+        )
+    if kind == "StatefulSet" and isinstance(spec, dict) and _deletes_claims(spec):
+        return "has its claims deleted with it: persistentVolumeClaimRetentionPolicy.whenDeleted is Delete"
+    return ""
 
 
 def is_marked(live: Mapping[str, Any]) -> bool:

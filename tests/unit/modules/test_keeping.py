@@ -65,6 +65,8 @@ def test_claims_of_a_statefulset_stay_unless_it_has_them_deleted(
     }
     names = keeping.claim_names({"metadata": {"name": "db"}, "spec": spec})
     assert any(name.fullmatch(claim) for name in names) is stays
+    told = keeping.deleted_by_chart({"kind": "StatefulSet", "spec": spec})
+    assert bool(told) is ("whenDeleted" in policy)
 
 
 def test_what_stays_is_told_with_why_and_what_removes_it() -> None:

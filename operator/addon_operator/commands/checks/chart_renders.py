@@ -29,7 +29,7 @@ from addon_operator.inspection import values_worker
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.loading import hook_files, module_files, module_schemas, value_origins
-from addon_operator.modules import model
+from addon_operator.modules import keeping, model
 from addon_operator.process.children import children, launcher
 from addon_operator.values import checks, store
 from addon_operator.values.schema import cel_rules, schema_violations, schemas
@@ -387,6 +387,12 @@ class _Renders:
                 values_check.Finding(_ERROR, module.name, f"{places.of(file, field)} {text}", _Rule.OBJECT)
                 for field, text in self._twice(module.name, document, file, namespace)
             ]
+            for body in object_checks.bodies(document):
+                if said := keeping.deleted_by_chart(body):
+                    name = str((body.get("metadata") or {}).get("name"))
+                    place = places.of(file, template_lines.Field(str(body["kind"]), name))
+                    said = f"{place} renders {body['kind']} {name}, which {said}"
+                    findings.append(values_check.Finding(_WARNING, module.name, said, _Rule.DATA_DELETED))
             for mistake, text, wrong in self._objects.problems(document):
                 said = f"{places.of(file, wrong)} {text}"
                 findings.append(values_check.Finding(levels[mistake], module.name, said, _RULES[mistake]))

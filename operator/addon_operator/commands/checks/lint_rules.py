@@ -31,6 +31,7 @@ class Rule(enum.StrEnum):
     RENDER = "render"
     OBJECT = "object"
     OBJECT_SHARED = "object-shared"
+    DATA_DELETED = "data-deleted"
     UNKNOWN_FIELD = "unknown-field"
     INCOMPLETE_OBJECT = "incomplete-object"
     CRD = "crd"
@@ -62,6 +63,7 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
         Rule.RENDER: "The chart renders, with the values of the files and with each example.",
         Rule.OBJECT: "Kubernetes takes what is rendered.",
         Rule.OBJECT_SHARED: "An object belongs to one module.",
+        Rule.DATA_DELETED: "A chart has no data deleted that nobody asked to delete.",
         Rule.UNKNOWN_FIELD: "What is rendered has only fields that Kubernetes knows.",
         Rule.INCOMPLETE_OBJECT: "What is rendered has all fields that Kubernetes requires.",
         Rule.CRD: "Definitions in crds/ can be applied, and each is there once.",

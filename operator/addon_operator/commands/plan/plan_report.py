@@ -13,7 +13,7 @@ from addon_operator.commands.plan import given_values
 from addon_operator.documents import manifest_diff
 from addon_operator.helm.releases import keeper
 from addon_operator.kernel import names
-from addon_operator.modules import manifests, model, plan
+from addon_operator.modules import keeping, manifests, model, plan
 
 
 class PlanStep(enum.StrEnum):
@@ -204,6 +204,13 @@ def removed(what: str, staying: keeper.Staying) -> Iterator[str]:
     yield from (f"{each} of {what} goes with its data, as removal.data says" for each in staying.with_data)
     kept = staying.kept.values()
     yield from (f"{each} of {what} stays: {each.why}; '{each.command}' removes it" for each in kept)
+
+
+def data_deleted(module: names.ModuleName, manifest: str) -> list[str]:
+    """Return sentences about objects by which a chart has data deleted that nobody asked to delete."""
+    objects = manifest_diff.objects(manifest_diff.parse(manifest))
+    said = ((each.key, keeping.deleted_by_chart(each.body or {})) for each in objects)
+    return [f"{key.kind} {key.name} of module {module} {text}" for key, text in said if text]
 
 
 def _resource(key: manifest_diff.ManifestKey) -> manifests.ManifestResource:

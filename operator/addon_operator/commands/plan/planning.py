@@ -293,6 +293,7 @@ class _Planner:
         except errors.AddonOperatorError as error:
             return plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
         self._have(module, await asyncio.to_thread(manifests.resources, preview.manifest))
+        self._notes += await asyncio.to_thread(plan_report.data_deleted, module.name, preview.manifest)
         if preview.adopted:
             policy = self._settings.take_ownership
             self._notes.append(

@@ -86,13 +86,13 @@ class ReleaseCalls:
         if record is None:
             self._forget(place)
             return None
+        if record.revision.number == 1 and record.made and not self._memory.of(place).deployed:
+            # The clock of the API server counts: objects are compared with it.
+            self._memory.change(place, first=record.made)
         if made is not None and made.get("version") == record.revision.number:
             record = await self._records.confirm(record, made)
         known = self._memory.of(place)
         number, call = record.revision.number, known.call
-        if number == 1 and not known.deployed and record.made:
-            # The clock of the API server counts: objects are compared with it.
-            self._memory.change(place, first=record.made)
         self._memory.change(place, last=max(number, known.last))
         if record.revision.status == release.FAILED and call is not None and call.number == number:
             self._memory.change(place, failed=(*known.failed, number)[-_FAILED:])

@@ -28,6 +28,10 @@ _TOO_LARGE: Final = re.compile(
     r"sh\.helm\.release\.v1\.[^\n]{0,1000}Too long: may not be more than|"
     r"[Rr]equest (entity )?(is )?too large|trying to send message larger than max"
 )
+_OUTAGE: Final = re2.compile(
+    r"cluster unreachable|connection (?:refused|reset)|connection lost|unexpected EOF|TLS handshake timeout|"
+    r"no route to host|i/o timeout|etcdserver: |currently unable to handle the request"
+)
 _MISSING_NAMESPACE: Final = re.compile(r'namespaces "(?P<namespace>[-a-z0-9]+)" not found')
 _REMEDIES: Final = (
     (
@@ -276,6 +280,11 @@ def is_foreign(text: str) -> bool:
 def is_not_served(text: str) -> bool:
     """Return whether the cluster does not know a kind of the chart's objects."""
     return _NOT_SERVED in text
+
+
+def is_outage(text: str) -> bool:
+    """Say whether Helm failed because the API server gave no answer, not a webhook that it asks."""
+    return _OUTAGE.search(text) is not None and "failed calling webhook" not in text
 
 
 def is_too_large(text: str) -> bool:

@@ -239,6 +239,19 @@ def test_other_lines_are_no_warnings(line: str) -> None:
     assert messages.warning_text(line) is None
 
 
+@rows.each(
+    ("text", "is_so"),
+    [
+        ('Kubernetes cluster unreachable: Get "https://[::1]:6443/version": x', True),
+        ('Post "https://api:6443/api": dial tcp 10.0.0.1:6443: connect: connection refused', True),
+        ('failed calling webhook "a.b": Post "https://a.b.svc/": connect: connection refused', False),
+        ('Service "wrong" is invalid: spec.ports[0].port', False),
+    ],
+)
+def test_an_outage_of_the_api_server_is_told_from_what_it_refuses(text: str, is_so: bool) -> None:
+    assert messages.is_outage(text) is is_so
+
+
 def test_a_namespace_that_is_being_deleted_is_not_said_to_be_missing() -> None:
     missing = 'create: failed to create: namespaces "web" not found'
     assert "is created when this is tried again" in messages.advice(missing, "", "web", creates=True)

@@ -402,7 +402,8 @@ class ReleaseRun:
         """Let a first install that failed wait for its cause if it took over what others may need."""
         module, adoptions = self._request.module, self._planner.adoptions
         # What a release had whose record is lost is others' no more than before.
-        if not adoptions.has(module) or self._planner.calls.deployed(module):
+        is_own = bool(self._planner.calls.deployed(module))
+        if is_own or not adoptions.has(module) or messages.is_outage(error.message):
             return error
         adoptions.reject(module, plan.inputs.checksum, error.message)
         return error.followed_by(

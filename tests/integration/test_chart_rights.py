@@ -51,7 +51,14 @@ def test_what_the_chart_makes_nobody_needs_to_create(helm: pathlib.Path) -> None
     env = charts.env_of(charts.only(objects, "Deployment"))
     assert env["WEBHOOK_CONFIGURATION"] == "addon-operator-addons"
     rules = rules_of(objects, "addon-operator")
-    assert creatable(rules) == {"configmaps", "secrets", "events", "leases", "modules"}
+    assert creatable(rules) == {
+        "configmaps",
+        "secrets",
+        "events",
+        "leases",
+        "modules",
+        "subjectaccessreviews",
+    }
     of_cluster = [rule for role in charts.of_kind(objects, "ClusterRole") for rule in role["rules"]]
     assert not any({"secrets", "modules"} & set(rule["resources"]) for rule in of_cluster)
     assert {role["metadata"]["namespace"] for role in charts.of_kind(objects, "Role")} == {"addons"}
@@ -93,7 +100,7 @@ def test_admission_apart_has_rights_that_the_operator_has_not(helm: pathlib.Path
     together = rules_of(charts.render(helm), "addon-operator")
     objects = charts.render(helm, SEPARATE)
     admission, operator = (rules_of(objects, name) for name in ("addon-operator-admission", "addon-operator"))
-    assert creatable(admission) == {"events"}
+    assert creatable(admission) == {"events", "subjectaccessreviews"}
     only_operator = {"leases", "modules", "modules/status"}
     resources = [
         {resource for rule in rules for resource in rule["resources"]} for rules in (admission, operator)

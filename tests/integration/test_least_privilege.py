@@ -3,7 +3,7 @@
 import json
 import pathlib
 import re
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -62,6 +62,18 @@ _QUESTIONS: Final = {
     "delete customresourcedefinitions/podpresets.settings.k8s.io": set(),
 }
 """What may be asked of ``kubectl auth can-i``, and whose ServiceAccounts may do it."""
+_LEAST: Final = {"settings.HELM_DRIVER": "configmap"}
+_LEAST_QUESTIONS: Final = {
+    "get secrets/addon-operator-admission": {charts.ADMISSION},
+    "create secrets": set[str](),
+}
+_BINDING: Final[dict[str, Any]] = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "RoleBinding",
+    "metadata": {"name": "door"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+}
 _MAKE: Final = """\
 cat > "$KUBERNETES_PATCH_PATH" <<'PATCH'
 {"operation": "CreateOrUpdate", "object":
@@ -248,13 +260,67 @@ def see_one_part_each(
 def test_neither_part_has_rights_of_the_other_where_they_are_apart(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:
-    # Helm's records as Secrets would have the operator read and make all Secrets of its namespace.
-    with charts.installed(devcluster, site, {"admission.separate": True}):
-        answers = {
-            question: {account for account in _BOTH if is_allowed(site, account, question)}
-            for question in _QUESTIONS
-        }
-    assert answers == _QUESTIONS
+    # Helm's records as Secrets have the operator read and make all Secrets of its namespace.
+    for more, other in ({}, {}), (_LEAST, _LEAST_QUESTIONS):
+        with charts.installed(devcluster, site, {"admission.separate": True, **more}):
+            answers = {
+                question: {account for account in _BOTH if is_allowed(site, account, question)}
+                for question in _QUESTIONS
+            }
+        assert answers == {**_QUESTIONS, **other}
+
+
+def test_no_hook_and_no_chart_reaches_beyond_the_rights_of_the_installation_with_the_least(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    site.module("010-web", {"size": "small"}, values="webEnabled: true\n")
+    for name, operation in doors(site.namespace).items():
+        module = site.module(f"020-{name}", values=f"{name}Enabled: true\n")
+        written = f"cat > \"$KUBERNETES_PATCH_PATH\" <<'PATCH'\n{json.dumps(operation)}\nPATCH"
+        site.hook(module, "open.sh", {"beforeHelm": 1}, written)
+    chart = site.module("030-chart", {}, values="chartEnabled: true\n")
+    (chart / "templates" / "more.yaml").write_text(json.dumps(_BINDING))
+    values = {"admission.separate": True, **_LEAST}
+    with (
+        charts.installed(devcluster, site, values) as installation,
+        charts.operating(installation, CONVERGE_ON_FAILURE="continue") as operator,
+    ):
+        for name in doors(site.namespace):
+            operator.wait_logged(f'"module":"{name}"', "addon-operator may not")
+        operator.wait_logged('"module":"chart"', "forbidden")
+        operator.wait_until(lambda: site.data("web") == {"size": "small"}, "what has the rights works")
+        for kind in ("pod", "rolebinding", "secret"):
+            assert site.find(kind, "door") is None
+        path = f"mutatingwebhookconfiguration/addon-operator-{site.namespace}"
+        assert "door" not in site.kubectl("get", path, "-o", "yaml")
+        operator.stop()
+
+
+def doors(namespace: str) -> dict[str, dict[str, object]]:
+    """What would give a hook more rights than its operator has, by the names of modules that try it."""
+    account = charts.ADMISSION
+    token = {"annotations": {"kubernetes.io/service-account.name": account}}
+    pod = {"serviceAccountName": account, "containers": [{"name": "door", "image": "door"}]}
+    labels = {"metadata": {"labels": {"door": "open"}}}
+    configuration = {"kind": "MutatingWebhookConfiguration", "name": f"addon-operator-{namespace}"}
+    certificates = {"kind": "Secret", "name": "addon-operator-admission", "namespace": namespace}
+    copied = ".metadata.labels.door = (.data | tostring)"
+
+    def create(kind: str, more: dict[str, object], **body: object) -> dict[str, object]:
+        metadata = {"name": "door", "namespace": namespace, **more}
+        made = {"apiVersion": "v1", "kind": kind, "metadata": metadata, **body}
+        return {"operation": "Create", "object": made}
+
+    return {
+        "token": create("Secret", token, type="kubernetes.io/service-account-token"),
+        "pod": create("Pod", {}, spec=pod),
+        "role": {"operation": "Create", "object": {**_BINDING, "metadata": {
+            "name": "door", "namespace": namespace,
+        }}},
+        "pods": {"operation": "MergePatch", "mergePatch": labels, **configuration,
+                 "apiVersion": "admissionregistration.k8s.io/v1"},
+        "key": {"operation": "JQPatch", "jqFilter": copied, "apiVersion": "v1", **certificates},
+    }  # fmt: skip
 
 
 def is_allowed(site: operator_site.Site, account: str, question: str) -> bool:

@@ -6,6 +6,7 @@ operator shows whether they do. Then the next state is recorded. Each change of 
 
 import base64
 import collections
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -13,7 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import click
@@ -25,6 +26,8 @@ from tests.trials import random_changes
 
 _BLIND = {"KUBE_CONFIG": "", "KUBECONFIG": "/nowhere", "KUBE_SERVER": "", "ADDON_OPERATOR_NAMESPACE": ""}
 _PATIENCE = 240.0
+_LEFT = 60.0
+"""Seconds after which what is still there was not removed."""
 _MAKES = frozenset({"install", "upgrade"})
 _TAKES = frozenset({"delete", "purge"})
 
@@ -88,9 +91,12 @@ def _configure(site: operator_site.Site, modules: random_changes.RandomModules) 
     site.secret(**secret)
 
 
-def _converge(site: operator_site.Site) -> None:
+def _converge(site: operator_site.Site, gone: Collection[str] = ()) -> None:
+    """``gone``: releases that are to go, which begins when the converge is done."""
     operator = site.start(CONVERGE_ON_FAILURE="continue")
     operator.wait_until(lambda: operator.get("/readyz").status == 200, "it is ready", deadline=_PATIENCE)
+    with contextlib.suppress(AssertionError):
+        operator.wait_until(lambda: site.deployed().keys().isdisjoint(gone), "they are gone", deadline=_LEFT)
     operator.stop()
 
 
@@ -102,7 +108,7 @@ def _round(
     said = modules.change(count)
     before = site.deployed()
     predicted, reasons = _predicted(site, before)
-    _converge(site)
+    _converge(site, [release for release, number in predicted.items() if number is None])
     after = site.deployed()
     result.rounds += 1
     result.changes += count

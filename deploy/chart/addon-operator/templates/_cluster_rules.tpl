@@ -12,7 +12,7 @@
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
   resourceNames: [{{ include "addon-operator.webhookConfiguration" . }}, {{ include "addon-operator.webhookConfiguration" . }}-hooks]
   verbs: [get, list, watch, update]
-{{- if and .Values.valuesConfigMap.validate (.Values.valuesSecret).name }}
+{{- if and .Values.valuesConfigMap.validate (include "addon-operator.valuesSecret" .) }}
 # valuesSecret: whether who edits the values ConfigMap may read the Secret
 - apiGroups: [authorization.k8s.io]
   resources: [subjectaccessreviews]

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
@@ -306,7 +307,7 @@ def doors(namespace: str) -> dict[str, dict[str, object]]:
     certificates = {"kind": "Secret", "name": "addon-operator-admission", "namespace": namespace}
     copied = ".metadata.labels.door = (.data | tostring)"
 
-    def create(kind: str, more: dict[str, object], **body: object) -> dict[str, object]:
+    def create(kind: str, more: Mapping[str, object], **body: object) -> dict[str, object]:
         metadata = {"name": "door", "namespace": namespace, **more}
         made = {"apiVersion": "v1", "kind": kind, "metadata": metadata, **body}
         return {"operation": "Create", "object": made}

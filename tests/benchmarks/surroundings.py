@@ -53,6 +53,7 @@ def site(devcluster: handle.DevCluster) -> Iterator[operator_site.Site]:
     namespace = devcluster.namespace("bench")
     with tempfile.TemporaryDirectory(prefix="addon-operator-bench-") as root:
         opened = operator_site.Site(devcluster, namespace, pathlib.Path(root))
+        opened.status_pause = None
         opened.use_helm(devcluster.helm, validates=True)
         try:
             yield opened

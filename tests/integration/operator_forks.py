@@ -25,6 +25,7 @@ from addon_operator.aio import waiting
 from addon_operator.cli import main
 from addon_operator.engine.drift import health_watch
 from addon_operator.engine.queues import task_queue
+from addon_operator.status import module_status_writer
 from tests.integration import loop_holds, worker_copies
 
 _SOURCES: Final = (pathlib.Path(addon_operator.__file__).parents[1], pathlib.Path(__file__).parents[2])
@@ -69,6 +70,8 @@ class Surroundings:
     input: pathlib.Path = pathlib.Path(os.devnull)
     first_retry: float | None = None
     """Seconds after which a failed task is tried again, instead of the operator's own."""
+    status_pause: float | None = None
+    """Seconds between two writes of Module objects, instead of the operator's own."""
     holds: pathlib.Path | None = None
     """Where it writes down what held its loop; nowhere if there is none."""
     follows_health: bool = True
@@ -134,6 +137,8 @@ def _run(arguments: Sequence[str], given: Surroundings) -> None:
     try:
         if given.first_retry is not None:
             _retry_after(given.first_retry)
+        if given.status_pause is not None:
+            vars(module_status_writer)["PAUSE_SECONDS"] = given.status_pause
         if not given.follows_health:
             _follow_no_health()
         with loop_holds.Watch(given.holds).watching() if given.holds else contextlib.nullcontext():

@@ -135,6 +135,7 @@ class OperatorProcess:
         log: pathlib.Path,
         cwd: pathlib.Path,
         first_retry: float | None = None,
+        status_pause: float | None = None,
         holds: pathlib.Path | None = None,
         follows_health: bool = True,
     ) -> None:
@@ -154,6 +155,7 @@ class OperatorProcess:
                     log,
                     log,
                     first_retry=first_retry,
+                    status_pause=status_pause,
                     holds=holds,
                     follows_health=follows_health,
                 ),

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 
 import addon_operator
+from addon_operator.debug import debug_client
 from addon_operator.devcluster import api, handle, layout
 from tests.integration import cluster_objects, counted_helm, operator_forks, operator_process
 
@@ -98,6 +99,9 @@ class Site(cluster_objects.Objects):
         self._helm_calls = root / "helm-calls"
         self.first_retry: float | None = None
         """Seconds after which operators try a failed task again; they wait for five otherwise."""
+        self.status_pause: float | None = 0.2
+        """Seconds between two writes of Module objects, for which many tests wait; benchmarks take the
+        operator's own."""
         self.holds: pathlib.Path | None = None
         """Where operators write down what held their loops; nowhere if there is none."""
         self.follows_health = True
@@ -183,6 +187,8 @@ class Site(cluster_objects.Objects):
             "KUBE_CLIENT_QPS": "0",
             # What is gone is waited for.
             "ABSENCE": "1s",
+            # Each change on disk is seen by two looks at it.
+            "WATCH_MODULES_INTERVAL": "300ms",
         } | dict(extra or {})
 
     def start(self, *arguments: str, **environment: str) -> operator_process.OperatorProcess:
@@ -201,6 +207,7 @@ class Site(cluster_objects.Objects):
             log=self.root / f"operator-{len(self._operators)}.log",
             cwd=self.root,
             first_retry=self.first_retry,
+            status_pause=self.status_pause,
             holds=self.holds,
             follows_health=self.follows_health,
         )
@@ -212,6 +219,16 @@ class Site(cluster_objects.Objects):
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command of ``addon-operator`` beside the operators here, to its end, whatever that is."""
         return operator_forks.run(arguments, self.environment(environment), self.root, stdin)
+
+    def module_rows(self) -> dict[str, dict[str, Any]]:
+        """What ``module list -o json`` shows of each module, asked for without a command; nothing while no
+        operator answers."""
+        client = debug_client.DebugClient(self.root / "debug.socket")
+        try:
+            listed = client.get("/module/list.json")
+        except debug_client.DebugClientError:
+            return {}
+        return {row["name"]: row for row in listed["modules"]}
 
     def close(self) -> None:
         """End what still runs."""

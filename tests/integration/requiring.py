@@ -24,13 +24,6 @@ def require(directory: pathlib.Path, requires: str) -> None:
     (directory / "module.yaml").write_text(f"requires:\n{textwrap.indent(requires, '  ')}\n")
 
 
-def rows(site: operator_site.Site) -> dict[str, dict[str, Any]]:
-    asked = site.command("module", "list", "-o", "json")
-    # An operator that has just begun does not answer yet.
-    found = json.loads(asked.stdout) if asked.returncode == 0 else {"modules": []}
-    return {row["name"]: row for row in found["modules"]}
-
-
 def planned(site: operator_site.Site) -> dict[str, dict[str, Any]]:
     found = json.loads(site.command("plan", "-o", "json").stdout)
     return {row["name"]: row for row in found["modules"]}
@@ -38,7 +31,7 @@ def planned(site: operator_site.Site) -> dict[str, dict[str, Any]]:
 
 def wait_for(site: operator_site.Site, name: str, state: str, *words: str) -> None:
     def is_so() -> bool:
-        row = rows(site).get(name)
+        row = site.module_rows().get(name)
         return (
             row is not None
             and row["state"] == state

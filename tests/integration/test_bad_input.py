@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.integration import admitting, operator_process, operator_site, requiring
+from tests.integration import admitting, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -64,6 +64,7 @@ def test_a_broken_config_map_is_waited_for_until_it_is_mended(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_stored_bomb_keeps_no_operator_from_starting(site: operator_site.Site) -> None:
     bomb = "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 40))
     site.config(web=f"a0: &a0 {{}}\n{bomb}")
@@ -209,12 +210,12 @@ def test_what_is_wrong_in_the_files_of_one_module_is_the_state_of_that_module(
     operator = site.start()
 
     def settled() -> bool:
-        states = {name: each["state"] for name, each in requiring.rows(site).items()}
+        states = {name: each["state"] for name, each in site.module_rows().items()}
         failed = {"nonsense", "number", "address", "dependencies", "hello", "schema", "broken"}
         return states == {"web": "Ready", "off": "Disabled", **dict.fromkeys(failed, "Failed")}
 
     operator.wait_until(settled, "each module has its own state")
-    found = requiring.rows(site)
+    found = site.module_rows()
     assert "values.yaml, line 1, column 1, key replicaCount" in found["off"]["reason"]
     for name, said in {
         "nonsense": "allOf",
@@ -235,7 +236,7 @@ def test_what_is_wrong_in_the_files_of_one_module_is_the_state_of_that_module(
         assert said in linted.stdout
     (site.modules / "020-broken" / "values.yaml").write_text("brokenEnabled: true")
     site.config(broken="size: 8")
-    operator.wait_until(lambda: requiring.rows(site)["broken"]["state"] == "Ready", "an edit mends it")
+    operator.wait_until(lambda: site.module_rows()["broken"]["state"] == "Ready", "an edit mends it")
     operator.stop()
 
 
@@ -271,6 +272,7 @@ ENDLESS = {
 """Templates by the names of modules: each takes as much memory as it gets."""
 
 
+@pytest.mark.slow
 def test_a_template_without_end_is_the_trouble_of_its_module_alone(site: operator_site.Site) -> None:
     for name, template in ENDLESS.items():
         chart = site.module(f"010-{name}", {"color": "blue"}, values=f"{name}Enabled: true")

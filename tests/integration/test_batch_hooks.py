@@ -117,6 +117,7 @@ def test_the_hooks_of_a_program_run_as_any_hook_under_names_of_their_own(site: o
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_program_that_says_whether_its_module_is_ready_counts_for_the_health(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:

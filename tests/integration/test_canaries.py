@@ -296,6 +296,7 @@ _REASONS: Final = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("helm", ["helm3", pytest.param("helm4", marks=pytest.mark.slow)], indirect=True)
 def test_a_refused_release_is_reported_with_its_reason_and_without_what_it_holds(
     devcluster: handle.DevCluster,

@@ -74,6 +74,7 @@ def test_the_chart_passes_the_linter(helm: pathlib.Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_both_versions_of_helm_render_the_same(helms: Mapping[str, pathlib.Path]) -> None:
     for values in ({}, EVERYTHING | MONITORING, OFF):
         rendered = [
@@ -251,6 +252,7 @@ def leaves(found: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, found
 
 
+@pytest.mark.slow
 def test_names_that_yaml_reads_as_something_else_stay_names(helms: Mapping[str, pathlib.Path]) -> None:
     def rendered(text: str) -> list[tuple[str, object]]:
         values = EVERYTHING | MONITORING | dict.fromkeys(NAMED, text) | {"networkPolicy.enabled": True}
@@ -512,9 +514,8 @@ def test_edits_of_the_values_configmap_outlive_upgrades_and_the_release(
     assert stored() == "a: 1\n"
     patch = json.dumps({"data": {"global": "a: 2\n"}})
     devcluster.run_kubectl("patch", "configmap", "addon-operator", *where, "-p", patch)
-    for port in (9650, 9750):
-        helm("upgrade", *chart, *charts.flags(given | {"service.port": port}))
-        assert stored() == "a: 2\n"
+    helm("upgrade", *chart, *charts.flags(given | {"service.port": 9750}))
+    assert stored() == "a: 2\n"
     helm("uninstall", "addon-operator")
     assert stored() == "a: 2\n"
     helm("install", *chart, *charts.flags(given))

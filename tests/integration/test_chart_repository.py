@@ -70,6 +70,7 @@ def test_a_registry_that_is_away_holds_up_only_modules_whose_chart_is_not_in_the
         operator.kill()
 
 
+@pytest.mark.slow
 def test_a_module_runs_as_soon_as_its_chart_is_there(
     site: operator_site.Site, gate: chart_repositories.Gate
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_module_runs_as_soon_as_its_chart_is_there(
         operator.kill()
 
 
+@pytest.mark.slow
 def test_a_pull_that_is_killed_leaves_nothing_that_is_used(
     site: operator_site.Site, gate: chart_repositories.Gate
 ) -> None:
@@ -153,6 +155,7 @@ def test_a_new_version_is_pulled_while_the_operator_runs(
         operator.stop()
 
 
+@pytest.mark.slow
 def test_two_processes_may_pull_into_one_cache_at_the_same_time(
     site: operator_site.Site, gate: chart_repositories.Gate
 ) -> None:
@@ -167,6 +170,7 @@ def test_two_processes_may_pull_into_one_cache_at_the_same_time(
     assert (chart / "Chart.yaml").is_file()
 
 
+@pytest.mark.slow
 def test_definitions_of_a_pulled_chart_are_updated_with_its_version(
     site: operator_site.Site,
     registry: chart_repositories.Registry,
@@ -226,6 +230,7 @@ def test_a_kill_while_a_chart_is_unpacked_leaves_nothing_for_ever_and_what_is_us
         operator.stop()
 
 
+@pytest.mark.slow
 def test_the_schema_of_a_pulled_chart_checks_edits_plans_and_files(
     site: operator_site.Site,
     registry: chart_repositories.Registry,
@@ -253,6 +258,7 @@ def test_the_schema_of_a_pulled_chart_checks_edits_plans_and_files(
     assert pulling.pulls(site) == 1
 
 
+@pytest.mark.slow
 def test_the_example_of_a_public_chart_is_off_and_installs_it_when_it_is_switched_on(
     site: operator_site.Site,
     registry: chart_repositories.Registry,

@@ -74,6 +74,7 @@ def test_credentials_follow_to_no_other_host(
     assert other.credentials == set()
 
 
+@pytest.mark.slow
 def test_a_redirect_to_plain_http_elsewhere_is_not_followed(
     site: operator_site.Site, archive: pathlib.Path, helm: pathlib.Path, devcluster: handle.DevCluster
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_redirect_to_plain_http_elsewhere_is_not_followed(
     assert proxy.requests == []
 
 
+@pytest.mark.slow
 def test_what_a_repository_serves_is_bounded(
     site: operator_site.Site, archive: pathlib.Path, helm: pathlib.Path, devcluster: handle.DevCluster
 ) -> None:

@@ -32,6 +32,7 @@ def test_a_chart_has_the_digest_that_module_yaml_says_or_is_not_used(
     assert site.revisions() == {"web": 1}
 
 
+@pytest.mark.slow
 def test_a_private_registry_is_reached_through_a_proxy_with_credentials_and_a_private_ca(
     site: operator_site.Site, registry: chart_repositories.Registry, archive: pathlib.Path, helm: pathlib.Path
 ) -> None:
@@ -131,6 +132,7 @@ def _encoded(config: pathlib.Path) -> list[str]:
     return [entry["auth"] for entry in json.loads(config.read_text())["auths"].values()]
 
 
+@pytest.mark.slow
 def test_an_archive_must_be_what_index_yaml_says_and_stay_in_its_directory(
     site: operator_site.Site, archive: pathlib.Path, devcluster: handle.DevCluster
 ) -> None:

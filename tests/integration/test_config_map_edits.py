@@ -124,6 +124,7 @@ def test_config_values_written_by_a_hook_stand_in_the_config_map_and_trigger_no_
     assert site.runs()[-1].config["web"] == {"kept": 1, "color": "generated"}
 
 
+@pytest.mark.slow
 def test_a_burst_of_edits_ends_with_the_last_state(site: operator_site.Site) -> None:
     site.config(web="color: c0")
     site.hook(module(site, "010-web"), "slow.sh", {"beforeHelm": 1}, "sleep 0.3")

@@ -300,6 +300,7 @@ def wait_stored_in_both(operator: operator_process.OperatorProcess, crons: Crons
     )
 
 
+@pytest.mark.slow
 def test_a_module_that_goes_leaves_no_object_that_only_it_could_convert(
     crons: Crons, devcluster: handle.DevCluster
 ) -> None:

@@ -142,6 +142,7 @@ def write_chart(
     (module / "templates" / "definition.yaml").write_text(text + spec)
 
 
+@pytest.mark.slow
 def test_a_definition_of_a_chart_stays_converted_over_upgrades_and_is_not_seen_as_drift(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

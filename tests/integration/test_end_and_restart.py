@@ -78,6 +78,7 @@ def test_nothing_is_purged_when_there_is_no_module_at_all(site: operator_site.Si
     operator.stop()
 
 
+@pytest.mark.slow
 def test_nothing_is_removed_by_a_start_with_a_wrong_directory(site: operator_site.Site) -> None:
     web = site.module("010-web", {"color": "green"}, values="webEnabled: true")
     site.hook(web, "run.sh", {"beforeHelm": 1})
@@ -110,6 +111,7 @@ def test_nothing_is_removed_by_a_start_with_a_wrong_directory(site: operator_sit
     assert site.revisions() == {"web": 1}
 
 
+@pytest.mark.slow
 def test_a_killed_operator_is_taken_up_where_it_was(site: operator_site.Site) -> None:
     site.values("webEnabled: true\napiEnabled: true")
     site.module("010-web", {"color": "green"})

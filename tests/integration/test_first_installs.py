@@ -183,6 +183,7 @@ async def test_an_install_that_was_cut_off_is_repeated_and_what_it_made_is_not_f
     assert site.get("configmap", "web")["data"] == {"size": "2"}
 
 
+@pytest.mark.slow
 async def test_a_release_that_worked_once_is_upgraded_and_failed_tries_leave_nothing(site: Site) -> None:
     site.write("templates/migrate.yaml", hook("migrate", "pre-install"))
     async with site.manager() as manager:

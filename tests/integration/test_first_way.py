@@ -71,7 +71,10 @@ def unprefixed(environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
     }
 
 
-@pytest.mark.parametrize("spell", [flags, prefixed, unprefixed])
+@pytest.mark.parametrize(
+    "spell",
+    [flags, pytest.param(prefixed, marks=pytest.mark.slow), pytest.param(unprefixed, marks=pytest.mark.slow)],
+)
 def test_settings_come_from_flags_and_from_both_spellings_of_variables(
     site: operator_site.Site, spell: Spelling
 ) -> None:

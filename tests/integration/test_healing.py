@@ -216,6 +216,7 @@ def test_what_a_modules_hook_or_helm_removes_stays_away_and_a_global_hooks_delet
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_job_that_ended_is_made_again_by_a_revision_alone(site: operator_site.Site) -> None:
     module = site.module("010-web", {"a": '"{{ .Values.web.a }}"'}, values="webEnabled: true\nweb: {a: b}")
     for name, spec in (("quick", "ttlSecondsAfterFinished: 0, "), ("long", "suspend: true, ")):

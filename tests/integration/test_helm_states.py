@@ -112,6 +112,7 @@ async def test_a_record_whose_last_write_is_refused_is_put_right_although_helm_s
         assert await manager.deployed(WEB) is not None
 
 
+@pytest.mark.slow
 async def test_a_release_stuck_in_any_state_can_be_removed(site: Site) -> None:
     for status in ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "failed"):
         async with site.manager() as manager:

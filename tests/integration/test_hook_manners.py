@@ -125,7 +125,13 @@ exit 0
     ("settings", "inherited", "answer"),
     [
         pytest.param({}, {"TRACE", "SHARED"}, "403", id="by default"),
-        pytest.param({"HOOK_ENV": "TR*,HOME", "HOOK_DEBUG_SOCKET": "true"}, {"TRACE"}, "200", id="asked for"),
+        pytest.param(
+            {"HOOK_ENV": "TR*,HOME", "HOOK_DEBUG_SOCKET": "true"},
+            {"TRACE"},
+            "200",
+            id="asked for",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_hooks_get_no_credentials_and_no_answers_of_the_debug_socket(

@@ -108,6 +108,7 @@ def test_every_operation_changes_the_cluster(site: operator_site.Site) -> None:
     assert [site.data(name) for name in ("gone", "gone-in-background", "gone-alone")] == [None] * 3
 
 
+@pytest.mark.slow
 def test_a_definition_and_an_object_of_it_come_in_one_run(site: operator_site.Site) -> None:
     plural, group = f"gadgets{site.namespace.replace('-', '')}", "outputs.example.org"
     meta = f"namespace: {site.namespace}"
@@ -192,6 +193,7 @@ def test_a_deletion_that_a_finalizer_holds_up_holds_up_its_module_alone(site: op
     assert operator.metrics().total("module_hook_errors_total") == 0
 
 
+@pytest.mark.slow
 def test_a_deletion_that_is_held_up_for_longer_than_the_time_limit_is_an_error(
     site: operator_site.Site,
 ) -> None:

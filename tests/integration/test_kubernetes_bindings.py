@@ -202,6 +202,7 @@ def test_a_kind_that_comes_later_is_followed_then_and_holds_up_nothing(site: ope
         site.delete("crd", f"shops.{group}")
 
 
+@pytest.mark.slow
 def test_a_queue_that_is_stuck_holds_up_nobody_else_merges_what_comes_and_ends_with_its_module(
     site: operator_site.Site,
 ) -> None:

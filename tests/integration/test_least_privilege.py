@@ -165,6 +165,7 @@ def test_secrets_are_neither_read_nor_asked_for_unless_the_chart_says_so(
     devcluster.delete_namespace(namespace)
 
 
+@pytest.mark.slow
 def test_definitions_that_are_missing_are_created_by_a_right_that_is_held_to_their_names(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:

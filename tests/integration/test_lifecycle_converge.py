@@ -34,6 +34,7 @@ def noting(site: operator_site.Site, name: str) -> str:
     return f"echo {name}+ >> {site.root}/intervals; sleep 0.3; echo {name}- >> {site.root}/intervals"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("parallelism", "most"), [pytest.param("1", 1, marks=pytest.mark.slow), ("2", 2)])
 def test_modules_of_one_order_run_side_by_side_up_to_the_setting_and_higher_ones_after_them(
     site: operator_site.Site, parallelism: str, most: int
@@ -81,6 +82,7 @@ def test_values_that_hooks_change_on_their_way_to_helm_make_no_runs_and_after_he
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_module_that_fails_before_its_first_hook_can_be_disabled_and_mended(
     site: operator_site.Site,
 ) -> None:
@@ -122,6 +124,7 @@ def test_a_renamed_module_is_a_new_one_whose_objects_are_there_in_the_end(site: 
         """if [[ "${1-}" == --config ]]; then echo '{"configVersion": "v1", "onStartup": 0}'; exit; fi\n"""
     )
     site.script(renamed / "hooks" / "gate.sh", f"{asked}[[ -e {gate} ]]\n")
+    site.first_retry = operator_site.SOON
     operator = site.start(CONVERGE_ON_FAILURE="continue")
     operator.wait_logged("release web stays until module site is installed")
     assert "web" in site.revisions()
@@ -155,6 +158,7 @@ def test_failing_global_hooks_hold_up_the_converge_and_are_reported_until_they_a
     operator.stop()
 
 
+@pytest.mark.slow
 def test_an_edit_during_the_after_all_hooks_is_applied_before_the_converge_is_done(
     site: operator_site.Site,
 ) -> None:

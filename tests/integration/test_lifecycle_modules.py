@@ -266,6 +266,7 @@ def test_a_first_run_that_fails_after_helm_is_repeated_from_its_startup_and_othe
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_a_hook_writes_after_its_module_was_removed_has_no_effect(site: operator_site.Site) -> None:
     site.values("global: {size: 1}")
     web = module(site, "010-web")

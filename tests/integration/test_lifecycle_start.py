@@ -69,6 +69,7 @@ def test_synchronizations_come_between_startup_and_converge_and_only_who_may_is_
     operator.stop()
 
 
+@pytest.mark.slow
 def test_the_highest_source_decides_whether_a_module_is_on_and_says_why(site: operator_site.Site) -> None:
     on_in_common = ("common", "below", "hooked", "unhooked", "outvoted", "refused")
     site.values(

@@ -107,6 +107,7 @@ def test_changes_are_in_the_release_healed_and_part_of_the_checksum(
     last.stop()
 
 
+@pytest.mark.slow
 def test_a_patch_that_matches_nothing_is_an_error_of_its_module_alone(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
@@ -128,6 +129,7 @@ def renderers(started: pathlib.Path) -> int:
     return started.read_text().count("post_renderer_main") if started.exists() else 0
 
 
+@pytest.mark.slow
 async def test_changes_cost_one_process_for_each_call_of_helm_and_without_them_there_is_none(
     helm_site: helm_site.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,7 @@ def test_a_real_run_has_every_documented_metric_with_its_labels(
         operator.stop()
 
 
+@pytest.mark.slow
 def test_series_of_a_queue_go_with_its_last_binding(site: operator_site.Site) -> None:
     web = site.module("010-web", values="webEnabled: true\n")
     site.hook(web, "tick.sh", {"schedule": [{"crontab": "* * * * * *", "queue": "own"}]})

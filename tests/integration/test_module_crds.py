@@ -251,6 +251,7 @@ dependencies:
 """
 
 
+@pytest.mark.slow
 def test_a_definition_with_fields_that_the_api_does_not_know_is_applied_without_them(
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:

@@ -334,6 +334,7 @@ def test_a_port_that_somebody_renumbered_is_told_with_the_command_that_lets_upgr
     last.stop()
 
 
+@pytest.mark.slow
 def test_somebody_who_insists_is_left_alone_with_a_warning_that_names_them(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:

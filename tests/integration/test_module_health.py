@@ -64,6 +64,7 @@ def test_a_rollout_is_followed_to_its_end_and_a_pod_that_finds_no_node_is_named(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_quota_that_lets_no_pod_in_is_told(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_run_that_waits_for_health_holds_up_no_hook_and_ends_with_an_edit(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_healthy_in_time_has_failed(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
@@ -146,6 +148,7 @@ def test_a_run_that_is_not_healthy_in_time_has_failed(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_is_ignored_does_not_count_and_what_takes_too_long_has_failed(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:

@@ -200,6 +200,7 @@ INCOMPLETE: Final[Mapping[str, tuple[dict[str, str], str]]] = {
 }
 
 
+@pytest.mark.slow
 def test_values_that_files_alone_do_not_give_are_no_mistake_of_the_chart(module: Module) -> None:
     for name, (files, _) in INCOMPLETE.items():
         one = Module(module.path.parent, name)
@@ -247,6 +248,7 @@ properties:
 """
 
 
+@pytest.mark.slow
 def test_what_only_hooks_set_is_rendered_with_samples_by_the_schema(module: Module) -> None:
     module.write("openapi/values.yaml", SCHEMA)
     module.write("values.yaml", "webEnabled: true\n")

@@ -68,6 +68,7 @@ def test_kubectl_shows_how_modules_fare(modules: Modules) -> None:
     assert "ready again, after a failure" in described
 
 
+@pytest.mark.slow
 def test_objects_follow_what_becomes_of_modules(modules: Modules) -> None:
     modules.add(10, "web", data={"a": "b"})
     operator = modules.site.start().wait_ready()

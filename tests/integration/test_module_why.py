@@ -31,9 +31,6 @@ def test_values_and_fields_tell_where_they_come_from_without_secrets(site: opera
     site.start().wait_ready()
     origins = told_values(site)
     told_fields(site, origins)
-    told_by_files(site)
-    told_as_the_page_says(site)
-    told_of_a_public_chart(site)
     wrong = site.command("module", "why", "web", "ConfigMap/wbe")
     assert wrong.returncode == 1
     assert "the chart renders no object ConfigMap/wbe" in wrong.stderr
@@ -43,6 +40,15 @@ def test_values_and_fields_tell_where_they_come_from_without_secrets(site: opera
     offered = json.loads(site.command("raw", "/module/web/why.json?object=ConfigMap/web&paths=true").stdout)
     assert "/data/color" in offered["paths"]
     assert site.revisions() == {"web": 1}
+
+
+@pytest.mark.slow
+def test_files_and_a_recorded_state_explain_as_the_operator_does(site: operator_site.Site) -> None:
+    write_modules(site)
+    site.start().wait_ready()
+    told_by_files(site)
+    told_as_the_page_says(site)
+    told_of_a_public_chart(site)
 
 
 def told_as_the_page_says(site: operator_site.Site) -> None:

@@ -126,13 +126,33 @@ def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_firs
     operator.wait_until(lambda: is_at(site, "base", "db"), "they are back")
     operator.wait_idle()
     assert moving(site) == before
-    # The one that gains them fails.
+    see_moved(site, "base")
+    operator.stop()
+
+
+def see_moved(site: operator_site.Site, name: str) -> None:
+    """What has moved is marked as an object of that release, and as nothing that was kept."""
+    for kind, moved in _MOVING:
+        metadata = site.get(kind, moved)["metadata"]
+        assert metadata["annotations"]["meta.helm.sh/release-name"] == name
+        assert "helm.sh/resource-policy" not in metadata["annotations"]
+        assert "addon-operator.io/kept-from" not in metadata["labels"]
+
+
+@pytest.mark.slow
+def test_objects_wait_for_a_module_that_fails_to_gain_them_also_over_a_crash(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    site.use_helm(helm)
+    write_moving(site)
+    site.first_retry = operator_site.SOON
+    operator = site.start(TAKE_OWNERSHIP="never").wait_ready().wait_idle()
+    before = moving(site)
     site.config(**{"global": "{at: db, fails: x}"})
     operator.wait_logged("module db", "99999")
     operator.wait_logged(f"release {site.namespace}/base: ", "left it, and go when module db has run")
     assert moving(site) == before
     assert site.data("base-alone") is not None
-    # What is to come is known after a crash, too.
     operator.kill()
     operator = site.start(TAKE_OWNERSHIP="never")
     operator.wait_logged("module db", "99999")
@@ -141,14 +161,11 @@ def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_firs
     operator.wait_until(lambda: is_at(site, "db", "base"), "they have moved")
     operator.wait_ready().wait_idle()
     assert moving(site) == before
-    for kind, name in _MOVING:
-        metadata = site.get(kind, name)["metadata"]
-        assert metadata["annotations"]["meta.helm.sh/release-name"] == "db"
-        assert "helm.sh/resource-policy" not in metadata["annotations"]
-        assert "addon-operator.io/kept-from" not in metadata["labels"]
+    see_moved(site, "db")
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_module_that_fails_keeps_only_what_its_chart_has(site: operator_site.Site) -> None:
     site.values("global: {fails: x}")
     base = site.module("010-base", {"a": "b"}, values="baseEnabled: true\nbase: {has: x}")

@@ -137,6 +137,7 @@ def completed(somebody: User, *words: str) -> str:
     return subprocess.run(asked, env=variables, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_said_in_one_sentence(
     site: operator_site.Site, operator: operator_process.OperatorProcess
 ) -> None:

@@ -287,6 +287,7 @@ def test_a_plan_has_the_values_and_flags_that_hooks_gave_to_the_running_operator
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_plan_has_the_values_and_flags_that_the_last_releases_were_made_with(
     site: operator_site.Site,
 ) -> None:
@@ -408,6 +409,7 @@ def test_the_examples_of_the_project_are_planned_without_anything_unknown(site: 
     )
 
 
+@pytest.mark.slow
 def test_a_chart_with_values_at_the_root_is_planned_with_what_hooks_gave(site: operator_site.Site) -> None:
     web = site.module("010-web", values="webEnabled: true\nweb: {note: one}")
     chart = web / "chart" / "templates"

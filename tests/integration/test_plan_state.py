@@ -168,6 +168,7 @@ data:
 ANNOTATIONS: Final = ("suspended-since", "suspended-until", "suspended-by", "confirm-removal", "run", "now")
 
 
+@pytest.mark.slow
 def test_a_recording_has_nothing_of_earlier_values_whatever_became_of_the_release(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

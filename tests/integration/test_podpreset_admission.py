@@ -135,6 +135,7 @@ def test_a_variable_that_the_pods_secret_defines_is_a_conflict(shop: Shop) -> No
     assert event["message"] == "Conflict on pod preset. Env DB_PORT is also set by envFrom Secret login."
 
 
+@pytest.mark.slow
 def test_the_status_says_valid_and_counts_a_burst_in_a_handful_of_writes(shop: Shop) -> None:
     shop.preset()
     for number in range(40):
@@ -151,6 +152,7 @@ def test_the_status_says_valid_and_counts_a_burst_in_a_handful_of_writes(shop: S
     assert any(each.get("subresource") == "status" for each in managed)
 
 
+@pytest.mark.slow
 def test_a_dry_run_is_answered_alike_and_leaves_no_trace(shop: Shop) -> None:
     shop.preset()
     assert "env" in shop.pod(dry_run=True)["spec"]["containers"][0]

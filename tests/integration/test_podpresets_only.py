@@ -26,6 +26,7 @@ def typed(verb: str) -> list[str]:
     return str(found).replace("'", "").replace('{"\\n"}', "").split()
 
 
+@pytest.mark.slow
 def test_pods_get_presets_from_an_operator_without_modules(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:

@@ -177,6 +177,7 @@ def test_with_all_files_the_cluster_need_not_be_there(tmp_path: pathlib.Path) ->
     assert document["containers"][0]["env"]["PASSWORD"] == "hunter2"
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_one_sentence(
     cluster: pytest_plugin.DevCluster, tmp_path: pathlib.Path
 ) -> None:

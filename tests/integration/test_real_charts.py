@@ -114,13 +114,33 @@ async def test_a_chart_that_demands_a_value_at_the_upgrade_is_installed_and_says
     assert site.get("configmap", "demanded")["data"] == {"password": "known"}
 
 
-async def test_random_values_and_times_make_no_revision_until_something_else_changes(helm_site: Site) -> None:
-    site = helm_site
+def write_by_chance(site: Site) -> str:
+    """A chart with random values that asks for two APIs of the group that is given back."""
     group = f"{site.namespace}.example.com"
     site.write(
         "templates/by-chance.yaml",
         BY_CHANCE.replace("SERVED", f"{group}/v1").replace("ANOTHER", f"other.{group}/v1"),
     )
+    return group
+
+
+async def test_random_values_and_times_make_no_revision_until_something_else_changes(helm_site: Site) -> None:
+    site = helm_site
+    write_by_chance(site)
+    async with site.manager() as manager:
+        assert (await manager.ensure(site.asked(1))).action is INSTALLED
+        made = site.get("secret", "by-chance")["data"]
+        assert (await manager.ensure(site.asked(1, unused="x"))).by is MANIFEST
+        assert site.get("secret", "by-chance")["data"] == made
+        assert (await manager.ensure(site.asked(2))).action is UPGRADED
+
+
+@pytest.mark.slow
+async def test_random_values_make_no_revision_over_restarts_until_an_api_comes_that_the_chart_asks_for(
+    helm_site: Site,
+) -> None:
+    site = helm_site
+    group = write_by_chance(site)
     async with site.manager() as manager:
         assert (await manager.ensure(site.asked(1))).action is INSTALLED
         made = site.get("secret", "by-chance")["data"]

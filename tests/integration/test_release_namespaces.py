@@ -171,6 +171,7 @@ def test_a_release_of_another_operator_is_neither_removed_nor_changed(
     assert site.revisions() == {"guest": 1}
 
 
+@pytest.mark.slow
 def test_releases_that_modules_must_not_touch_are_refused_as_releasename(site: operator_site.Site) -> None:
     edge = f"{site.namespace}-edge"
     module = write(site, releaseName="kept")
@@ -220,6 +221,7 @@ def lists(operator: operator_process.OperatorProcess) -> dict[str, int]:
     return {where: int(metrics.total(name, verb="list", url=url)) for where, url in paths.items()}
 
 
+@pytest.mark.slow
 def test_a_start_lists_the_records_once_and_starts_no_helm(site: operator_site.Site) -> None:
     for number, name in enumerate(("a", "b", "c")):
         write(site, f"01{number}-{name}", namespace=f"{site.namespace}-{name}", createNamespace=True)
@@ -255,6 +257,7 @@ def test_a_removal_elsewhere_that_was_interrupted_is_finished_after_a_restart(
     assert records(site, edge) == {}
 
 
+@pytest.mark.slow
 def test_a_release_elsewhere_that_nobody_of_ours_made_is_adopted(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
@@ -307,6 +310,7 @@ def names_or_none(site: operator_site.Site, namespace: str) -> set[str] | None:
     return names(site, namespace) if found and found["status"]["phase"] == "Active" else None
 
 
+@pytest.mark.slow
 def test_maintenance_and_healing_work_elsewhere(site: operator_site.Site) -> None:
     edge = f"{site.namespace}-edge"
     module = write(site, namespace=edge, createNamespace=True, releaseName="front")
@@ -331,6 +335,7 @@ def test_maintenance_and_healing_work_elsewhere(site: operator_site.Site) -> Non
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site: operator_site.Site) -> None:
     edge, locked = f"{site.namespace}-edge", f"{site.namespace}-locked"
     for namespace in (edge, locked):
@@ -371,6 +376,7 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
         site.delete("namespace", namespace, waits=False)
 
 
+@pytest.mark.slow
 def test_a_release_stays_until_the_one_that_takes_its_place_is_there(site: operator_site.Site) -> None:
     site.first_retry = operator_site.SOON
     edge = f"{site.namespace}-edge"

@@ -320,6 +320,7 @@ def lacking(site: operator_site.Site) -> dict[str, tuple[str, str, Callable[[], 
     }
 
 
+@pytest.mark.slow
 def test_a_run_is_tried_again_as_soon_as_what_it_waits_for_is_there(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:

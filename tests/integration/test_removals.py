@@ -1,6 +1,5 @@
 """Removals: beside all runs, in their order, taken back, refused by a chart, and waiting for finalizers."""
 
-import json
 import pathlib
 from typing import Any, Final
 
@@ -76,10 +75,7 @@ def status(site: operator_site.Site, release: str) -> list[str]:
 
 
 def row(site: operator_site.Site, name: str) -> dict[str, Any]:
-    """What 'module list' says of a module."""
-    listed = json.loads(site.command("module", "list", "-o", "json").stdout)
-    found: dict[str, Any] = next(each for each in listed["modules"] if each["name"] == name)
-    return found
+    return site.module_rows()[name]
 
 
 def uid(site: operator_site.Site, kind: str, name: str) -> str:

@@ -47,7 +47,7 @@ def test_what_the_cluster_lacks_disables_a_module_and_everybody_says_so(site: op
             "till": f"requires shop, which is disabled: {lacking}",
             "front": f"requires till, which requires shop, which is disabled: {lacking}",
         }
-        found = requiring.rows(site)
+        found = site.module_rows()
         assert {name: row["reason"] for name, row in found.items() if name != "new"} == expected
         assert {name for name, row in found.items() if row["enabled"]} == {"new"} == set(site.revisions())
         plan = requiring.planned(site)
@@ -115,6 +115,7 @@ def requires_of(site: operator_site.Site, module: str) -> str:
     return str(found["message"]) if found["status"] == "False" else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [pytest.param("crds", marks=pytest.mark.slow), "templates"])
 def test_an_api_that_an_earlier_module_brings_enables_a_later_one(
     site: operator_site.Site, place: str
@@ -179,21 +180,20 @@ def test_required_modules_are_ready_first_and_others_of_the_order_run_side_by_si
         operator_process.wait_until(lambda: site.data("z") == {"color": "blue"}, "the edit is there")
         operator.wait_idle()
         assert noted(site)[len(found) :] == ["run-z+", "run-z-"], "what requires it does not run again"
-        (site.root / "intervals").unlink()
         site.config(zEnabled="false")
         operator_process.wait_until(lambda: set(site.revisions()) == {"b"}, "all that need it are gone")
         operator.wait_idle()
         assert [line for line in noted(site) if line.startswith("delete")] == [
             "delete-last+", "delete-last-", "delete-a+", "delete-a-", "delete-z+", "delete-z-"
         ]  # fmt: skip
-        assert requiring.rows(site)["last"]["reason"].startswith(
+        assert site.module_rows()["last"]["reason"].startswith(
             "requires a, which requires z, which is disabled by zEnabled in ConfigMap "
         )
     finally:
         operator.stop()
 
 
-@pytest.mark.parametrize("on_failure", ["wait", "continue"])
+@pytest.mark.parametrize("on_failure", [pytest.param("wait", marks=pytest.mark.slow), "continue"])
 def test_what_requires_a_failing_module_waits_and_others_go_on(
     site: operator_site.Site, on_failure: str
 ) -> None:
@@ -215,7 +215,7 @@ def test_what_requires_a_failing_module_waits_and_others_go_on(
         operator_process.wait_until(lambda: "last" in site.revisions(), "all run in the end")
         assert site.data("a") == {"color": "blue"}
         requiring.wait_for(site, "last", "Ready")
-        assert "waits" not in requiring.rows(site)["a"]["reason"]
+        assert "waits" not in site.module_rows()["a"]["reason"]
     finally:
         operator.kill()
 
@@ -238,6 +238,7 @@ def test_a_module_that_cannot_be_removed_holds_what_it_requires(site: operator_s
         operator.kill()
 
 
+@pytest.mark.slow
 def test_the_verdict_of_a_script_counts_for_what_requires_the_module(site: operator_site.Site) -> None:
     site.script(requiring.module(site, "010-z") / "enabled", 'echo false > "$MODULE_ENABLED_RESULT"')
     a = requiring.module(site, "010-a", "modules: [z]")
@@ -247,13 +248,14 @@ def test_the_verdict_of_a_script_counts_for_what_requires_the_module(site: opera
     site.hook(requiring.module(site, "010-b", "modules: [c]"), "look.sh", {"beforeHelm": 1}, body)
     operator = site.start().wait_ready().wait_idle()
     try:
-        assert requiring.rows(site)["a"]["reason"] == "requires z, which is disabled by its enabled script"
+        assert site.module_rows()["a"]["reason"] == "requires z, which is disabled by its enabled script"
         seen = json.loads((site.root / "seen").read_text())
         assert seen["global"]["enabledModules"] == ["c", "b"]
     finally:
         operator.stop()
 
 
+@pytest.mark.slow
 def test_cycles_and_modules_that_cannot_come_first_fail_these_modules_alone(site: operator_site.Site) -> None:
     one = requiring.module(site, "010-one", "modules: [two]")
     requiring.module(site, "010-two")

@@ -37,6 +37,7 @@ def answers(site: operator_site.Site, api: str) -> bool:
     return site.kubectl("get", "apiservice", f"{version}.{group}", "--ignore-not-found", path) == "True"
 
 
+@pytest.mark.slow
 def test_an_api_whose_server_stops_answering_and_that_goes_then_removes_nothing(
     site: operator_site.Site,
 ) -> None:

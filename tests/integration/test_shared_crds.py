@@ -32,6 +32,7 @@ def renumber(module: pathlib.Path, order: int) -> pathlib.Path:
     return module.rename(module.with_name(f"{order:03}-{module.name.partition('-')[2]}"))
 
 
+@pytest.mark.slow
 def test_the_newer_of_two_definitions_counts_in_any_order_and_a_restart_writes_none(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

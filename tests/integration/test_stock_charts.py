@@ -158,6 +158,7 @@ def test_a_namespace_that_is_missing_is_an_error_that_says_what_to_do(site: oper
         operator.kill()
 
 
+@pytest.mark.slow
 def test_apis_that_a_chart_does_not_ask_for_make_no_helm_process_after_a_restart(
     site: operator_site.Site,
 ) -> None:
@@ -177,7 +178,13 @@ def test_apis_that_a_chart_does_not_ask_for_make_no_helm_process_after_a_restart
     assert len(site.helm_calls()) == calls
 
 
-@pytest.mark.parametrize("adds", [False, True], ids=["renders the same", "adds an object"])
+@pytest.mark.parametrize(
+    "adds",
+    [
+        pytest.param(False, id="renders the same", marks=pytest.mark.slow),
+        pytest.param(True, id="adds an object"),
+    ],
+)
 def test_a_chart_that_asks_for_apis_that_it_defines_itself(site: operator_site.Site, adds: bool) -> None:
     group = f"{site.namespace}.example.com"
     chart = write_chart(site.module("010-web", values="webEnabled: true") / "chart")
@@ -193,6 +200,7 @@ def test_a_chart_that_asks_for_apis_that_it_defines_itself(site: operator_site.S
     assert adds or len(site.helm_calls()) == calls
 
 
+@pytest.mark.slow
 def test_what_module_yaml_or_its_name_calls_sensitive_is_shown_nowhere(site: operator_site.Site) -> None:
     secrets = ("tango-4711", "kilo-4712", "lima-4713", "mike-4714", "november-4715")
     module = site.module("010-web", values="webEnabled: true")

@@ -43,6 +43,7 @@ def module(site: operator_site.Site) -> pathlib.Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_missing_dependency_fails_its_module_before_helm_is_started(
     site: operator_site.Site, module: pathlib.Path
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_release_that_nobody_of_ours_made_is_taken_over_with_a_revision(
     assert (site.revisions(), len(site.helm_calls())) == ({"front": 2}, calls)
 
 
+@pytest.mark.slow
 def test_a_release_that_is_too_large_is_an_error_that_names_what_is_large(
     site: operator_site.Site, module: pathlib.Path
 ) -> None:

@@ -48,6 +48,7 @@ def module(site: operator_site.Site) -> pathlib.Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_charts_schema_finds_a_wrong_edit_and_the_last_good_values_stay(
     site: operator_site.Site, module: pathlib.Path
 ) -> None:

@@ -43,6 +43,7 @@ def is_gone(pid: int) -> bool:
     return daemons.ProcessTable().identify(pid) is None
 
 
+@pytest.mark.slow
 def test_a_running_helm_call_ends_by_itself_within_the_grace(site: operator_site.Site) -> None:
     site.values("webEnabled: true\napiEnabled: true")
     site.module("010-web", {"color": "green"})
@@ -70,6 +71,7 @@ def test_a_helm_call_that_takes_longer_is_ended_and_the_next_start_makes_up_for_
     assert site.data("web") == {"color": "green"}
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_the_grace_and_a_double_key_press_does_not(site: operator_site.Site) -> None:
     site.values("webEnabled: true")
     web = site.module("010-web", {"color": "green"})
@@ -141,6 +143,7 @@ def test_sigterm_at_any_moment_of_the_start_ends_it_cleanly(site: operator_site.
         operator.stop()
 
 
+@pytest.mark.slow
 def test_a_part_that_crashes_ends_the_process_with_one_sentence(site: operator_site.Site) -> None:
     """The defect is made by a module that Python loads at its start, before the operator."""
     crash = site.root / "crash"

@@ -56,6 +56,7 @@ def planning_pod(cluster: handle.DevCluster, site: operator_site.Site) -> dict[s
     return found
 
 
+@pytest.mark.slow
 def test_the_job_of_the_guide_plans_as_the_operator_would(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:

@@ -99,6 +99,7 @@ def test_at_the_start_all_violations_end_it_with_path_rule_and_source(
     assert site.revisions() == {}
 
 
+@pytest.mark.slow
 def test_at_the_start_a_config_map_that_breaks_a_schema_is_waited_for(
     site: operator_site.Site, web: pathlib.Path
 ) -> None:
@@ -208,6 +209,7 @@ def test_a_schema_of_global_values_that_is_wrong_itself_stops_the_start_with_fil
     assert "undeclared reference to 'slef'" in said
 
 
+@pytest.mark.slow
 def test_an_edit_close_to_the_limit_of_the_api_server_works(site: operator_site.Site) -> None:
     big = site.module("010-big", {"last": "{{ .Values.big.key9999 }}"}, values="bigEnabled: true\n")
     schema(big, config_values="additionalProperties: {type: string}")
@@ -231,6 +233,7 @@ def test_modules_of_several_directories_share_their_global_values(site: operator
     assert [json.loads((site.data(name) or {})["global"]) for name in ("web", "api")] == [expected] * 2
 
 
+@pytest.mark.slow
 def test_what_the_chart_needs_may_come_with_the_third_run_of_a_hook(
     site: operator_site.Site, web: pathlib.Path
 ) -> None:

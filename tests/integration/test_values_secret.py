@@ -102,6 +102,7 @@ def test_a_wrong_edit_of_the_secret_is_refused_without_its_values(site: operator
     )
 
 
+@pytest.mark.slow
 def test_an_operator_waits_for_a_secret_that_is_wrong_at_the_start(site: operator_site.Site) -> None:
     module(site, schema=_SCHEMA)
     site.secret(web=auth("s3cret"))
@@ -132,6 +133,7 @@ def test_switches_and_maintenance_of_the_secret_outdo_those_of_the_config_map(
     assert "green" in str(seen(site, "api")), "it is in maintenance"
 
 
+@pytest.mark.slow
 def test_a_restart_with_an_unchanged_secret_makes_no_revision_and_starts_no_helm(
     site: operator_site.Site,
 ) -> None:
@@ -168,6 +170,7 @@ def test_what_a_hook_writes_goes_below_the_secret_which_is_never_copied(site: op
     assert "s3cret" not in operator.log
 
 
+@pytest.mark.slow
 def test_no_secret_is_read_if_the_setting_says_so_and_another_one_may_be_named(
     site: operator_site.Site,
 ) -> None:

@@ -100,6 +100,7 @@ def test_the_right_to_read_the_secret_comes_and_goes(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_secret_that_a_setting_names_is_waited_for_without_the_right(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:

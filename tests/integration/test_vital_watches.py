@@ -79,6 +79,7 @@ def up(operator: operator_process.OperatorProcess, watch: str) -> float:
     return operator.metrics().total("watch_up", watch=watch)
 
 
+@pytest.mark.slow
 def test_a_replica_without_a_certificate_does_not_say_that_it_admits_pods(
     site: operator_site.Site, account: Account
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_replica_without_a_certificate_does_not_say_that_it_admits_pods(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_watch_that_is_forbidden_keeps_the_operator_from_being_ready_until_it_is_granted(
     site: operator_site.Site, account: Account
 ) -> None:

@@ -32,6 +32,7 @@ def registered(site: operator_site.Site) -> list[str]:
     return [each["name"] for each in json.loads(answer.text).get("webhooks") or []]
 
 
+@pytest.mark.slow
 def test_a_webhook_that_the_api_server_refuses_is_shown_and_others_stay(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

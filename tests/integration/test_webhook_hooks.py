@@ -49,11 +49,9 @@ def ask(port: int, path: str) -> str:
         return str(error)
 
 
-def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_says_why_it_cannot_answer(
-    site: operator_site.Site, devcluster: handle.DevCluster
-) -> None:
+def write_hosts(site: operator_site.Site, other: str) -> None:
+    """A module that refuses a host that is taken in either namespace, and paints what has no color."""
     module = site.module("010-shop", values="shopEnabled: true\n")
-    other = devcluster.namespace("other")
     everywhere = {
         "namespace": {
             "labelSelector": {
@@ -109,8 +107,14 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         """,
     )
     site.config()
-    with receivers.receiving() as receiver, admitting.admitting(site, devcluster) as operator:
-        receivers.write_targets(site, [receivers.target(receiver, "chat", "slack")])
+
+
+def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    other = devcluster.namespace("other")
+    write_hosts(site, other)
+    with admitting.admitting(site, devcluster) as operator:
         operator.wait_logged("module run ended")
         assert create(site, "first", host="shop.example").is_success
         operator.wait_until(
@@ -125,6 +129,18 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         assert site.data("painted") == {"host": "paint.example", "color": "green"}
         unpatched = create(site, "unpatched", host="unpatched.example").text
         assert "hook default.sh of module shop gave a wrong answer: patch[0] (remove /data/none)" in unpatched
+
+
+@pytest.mark.slow
+def test_a_hook_that_cannot_answer_says_why(site: operator_site.Site, devcluster: handle.DevCluster) -> None:
+    write_hosts(site, site.namespace)
+    with receivers.receiving() as receiver, admitting.admitting(site, devcluster) as operator:
+        receivers.write_targets(site, [receivers.target(receiver, "chat", "slack")])
+        operator.wait_logged("module run ended")
+        assert create(site, "first", host="why.example").is_success
+        operator.wait_until(
+            lambda: "why.example is taken" in create(site, "again", host="why.example").text, "it is asked"
+        )
         said = {host: create(site, host, host=host).text for host in ("hang", "fail", "odd", "killed")}
         assert "hook hosts.sh of module shop did not answer within 7.5s" in said["hang"]
         assert "hook hosts.sh of module shop failed; the operator's log says more" in said["fail"]
@@ -246,6 +262,7 @@ def test_a_replica_that_stands_by_answers_and_goes_on_when_the_leader_dies(
             assert "objects, green" in ask(port, f"/{key}{path}")
 
 
+@pytest.mark.slow
 def test_who_reaches_the_port_and_does_not_know_the_path_runs_nothing(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

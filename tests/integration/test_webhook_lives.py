@@ -33,6 +33,7 @@ fi
 """
 
 
+@pytest.mark.slow
 def test_dry_runs_leave_nothing_and_a_mutating_hook_is_asked_again_after_another_one(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
@@ -70,6 +71,7 @@ def test_dry_runs_leave_nothing_and_a_mutating_hook_is_asked_again_after_another
         operator.wait_until(lambda: site.data("written") is not None, "otherwise it writes")
 
 
+@pytest.mark.slow
 def test_what_a_hook_denies_of_its_own_modules_chart_is_the_error_of_that_run(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

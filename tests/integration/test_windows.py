@@ -117,6 +117,7 @@ def test_the_window_that_opens_brings_the_upgrade(modules: Modules) -> None:
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_is_held_back_can_be_seen_and_be_done_once_without_waiting(modules: Modules) -> None:
     site = modules.site
     web = site.module("010-web", SIZE, values="webEnabled: true\nweb: {size: 1, password: ancient}")

@@ -61,7 +61,8 @@ def test_definitions_of_a_stock_chart_and_of_subcharts_that_are_enabled_at_any_t
         (place / "crds").mkdir()
         (place / "crds" / "things.yaml").write_text(definitions.things(f"{name}.{group}"))
     policy = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: policy}\n"
-    thing = f"apiVersion: used.{group}/v1\nkind: Thing\nmetadata: {{name: policy}}\n"
+    thing = f"{{apiVersion: used.{group}/v1, kind: Thing, metadata: {{name: policy}}}}"
+    thing = f"apiVersion: v1\nkind: List\nitems: [{thing}]\n"
     (chart / "charts" / "used" / "crds" / "policies.yaml").write_text(f"{policy}---\n{thing}")
     operator = site.start().wait_ready().wait_idle()
     try:

@@ -312,10 +312,10 @@ class _Automaton:
         pending = [(p, p, q)]
         for x, y, z in pending:
             first, last = self._again(x, p[0]), self._again(z, q[0])
-            for letter in first.keys() & last.keys():
+            for letter in first.keys() & last.keys() & self._next(y).keys():
                 piece = came[x, y, z] + letter
-                middle = {b for b in self._read([y], letter) if b[0] in between}
-                for three in itertools.product(set(first[letter]), middle, set(last[letter])):
+                middle = [after for after in self._next(y)[letter] if after[0] in between]
+                for three in itertools.product(first[letter], middle, last[letter]):
                     if three == (p, q, q) and self._may_fail(q, piece, end):
                         yield piece
                     if three not in came:

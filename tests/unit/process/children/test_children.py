@@ -427,12 +427,12 @@ with open(sys.argv[1], "wb", buffering=0) as file:
         except OSError as error:
             print(error.strerror)
 try:
-    bytearray(512 << 20)
+    bytearray(160 << 20)
 except MemoryError:
     print("no memory")
 """
     argv = [sys.executable, "-I", "-c", program, str(tmp_path / "written")]
-    bounds = children.ChildBounds(file_bytes=1 << 20, memory_bytes=256 << 20)
+    bounds = children.ChildBounds(file_bytes=1 << 20, memory_bytes=128 << 20)
     done = await programs.programs().run(argv, env=ENV, capture_stdout=1000, bounds=bounds)
     assert done.stdout == b"File too large\nFile too large\nno memory\n", done
     assert (tmp_path / "written").stat().st_size == 1 << 20

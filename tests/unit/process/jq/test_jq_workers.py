@@ -19,6 +19,8 @@ PATIENT = 30.0
 TOLERANT = (0.2, 2.0, 20.0)
 """Long enough for a program that ends to end; the others on a machine that is ever busier."""
 SHORT = 0.02
+WIDE = "\U0001f600"
+"""Four bytes, and one character for jq, which counts its time in those."""
 
 
 @pytest.fixture
@@ -183,7 +185,7 @@ async def test_a_cancelled_run_leaves_no_process_behind() -> None:
 
 
 async def test_a_result_that_is_too_large_is_not_handed_on(workers: jq_workers.JqWorkers) -> None:
-    documents = [b'{"n": "%s"}' % (b"x" * 9_000_000), b'{"n": 2}']
+    documents = [f'{{"n": "{WIDE * 2_250_000}"}}'.encode(), b'{"n": 2}']
     answers = await workers.run(".n", documents, PATIENT)
     assert results(answers) == ["it gives more than 8 MiB", [2]]
 
@@ -191,7 +193,7 @@ async def test_a_result_that_is_too_large_is_not_handed_on(workers: jq_workers.J
 async def test_results_that_are_too_large_together_are_fetched_one_by_one(
     workers: jq_workers.JqWorkers,
 ) -> None:
-    large = [b'"%s"' % (b"x" * 7_000_000)] * 3
-    assert results(await workers.run("length", large[:1], PATIENT)) == [[7_000_000]]
+    large = [f'"{WIDE * 1_750_000}"'.encode()] * 3
+    assert results(await workers.run("length", large[:1], PATIENT)) == [[1_750_000]]
     answers = await workers.run(".", large, PATIENT)
     assert [len(answer) for answer in answers if isinstance(answer, bytes)] == [7_000_004] * 3

@@ -83,7 +83,7 @@ async def test_what_a_failed_try_took_over_is_given_back_and_what_worked_is_the_
         # A first install after which the chart has it no longer. The same is not tried again by itself.
         assert "is not tried again" in await failed(restarted, site)
         called = len(site.verbs)
-        assert "took over objects that were there before" in await failed(restarted, site)
+        assert "the first install took over objects" in await failed(restarted, site)
         assert len(site.verbs) == called
         assert "revision 1 failed because of this" in await failed(restarted, site, insists=True)
         assert (await restarted.ensure(site.asked(1, without="yes"))).revision
@@ -135,3 +135,10 @@ async def test_what_bears_the_marks_of_a_release_and_is_in_none_of_its_revisions
         assert await manager.remove(WEB)
         left = site.get("service", "dns")["metadata"]
         assert (left["uid"], left["labels"]["of"]) == (marked["uid"], "somebody")
+
+        # A first install that is taken back by itself is not made again by itself, either.
+        error = RuntimeError(await failed(manager, site, size=5))
+        await manager.roll_back(site.asked(5, fails="yes"), error, unhealthy=False)
+        assert site.revisions() == {}
+        assert "the first install took over objects" in await failed(manager, site, size=5)
+        assert site.revisions() == {}

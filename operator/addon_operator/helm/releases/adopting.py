@@ -114,11 +114,16 @@ class Adoptions:
         self._memory.change(place, adopted=left)
         self._warn(module, f"{resource} was there before the release, and {told}")
         if not left:
-            await self.settle(module)
+            await self._drop_copies(module)
 
     async def settle(self, module: names.ModuleName) -> None:
         """Forget what was adopted: a revision is deployed, and it is the release's own."""
+        has_copies = self.has(module)
         self._memory.change(self._places.of(module), adopted=(), rejected=remembered.Rejected())
+        if has_copies:
+            await self._drop_copies(module)
+
+    async def _drop_copies(self, module: names.ModuleName) -> None:
         with contextlib.suppress(api_errors.NotFound, api_errors.Forbidden):
             await self._kube.delete(self._path(module))
 

@@ -289,8 +289,7 @@ class ReleaseRun:
                     explained = self._held_back(plan, explained)
                 raise explained from error.__cause__
             self._record = await self._planner.calls.end(self._request.module, made)
-        if self._planner.adoptions.has(self._request.module):
-            await self._planner.adoptions.settle(self._request.module)
+        await self._planner.adoptions.settle(self._request.module)
         applied = await self._applied()
         await self._planner.clear_left(self._request.module, self._had, self._tried, applied)
         if self._helm.binary.major < left_over.APPLIES_SINCE:

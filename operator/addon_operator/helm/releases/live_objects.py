@@ -128,6 +128,13 @@ class LiveObjects:
         """
         return await self._kinds.readable(discovery.Kind(each.api_version, each.kind) for each in resources)
 
+    async def gone(self, resources: Collection[manifests.ManifestResource]) -> frozenset[discovery.Kind]:
+        """Return the kinds of these objects that are gone, as a second look has found, too.
+
+        Raises what the client raises.
+        """
+        return await self._kinds.gone(discovery.Kind(each.api_version, each.kind) for each in resources)
+
     async def schema_of(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
         """Return the schema of a custom kind; ``None`` if it is none, or nobody may read it."""
         try:

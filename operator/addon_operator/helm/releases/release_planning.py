@@ -134,7 +134,7 @@ class ReleasePlanner:
     ) -> tuple[release_records.Record, record_format.Content, tuple[manifests.ManifestResource, ...]]:
         """Let a revision name its objects in versions that the cluster serves; Helm reads them all, or none.
 
-        So its hooks of the ``event``, and those go whose kind is served no more.
+        So its hooks of the ``event``, and those go whose kind is gone.
         Gives its record and content as they are then, and objects whose kind is not served in any version.
         Raises what :meth:`.ReleaseRecords.rewrite` raises.
         """
@@ -143,9 +143,14 @@ class ReleasePlanner:
         hooks = await asyncio.to_thread(manifests.hooks, "\n---\n".join(content.hooks)) if event else ()
         served = await self.live.versions([*resources, *hooks])
         others = {(api, kind): now for (api, kind), now in served.items() if now != api}
-        if others or any((each.api_version, each.kind) not in served for each in hooks):
+        missing = [each for each in hooks if (each.api_version, each.kind) not in served]
+        gone = await self.live.gone(missing) if missing else frozenset()
+        if others or gone:
             change = functools.partial(manifests.in_versions, versions=others)
-            of_hooks = functools.partial(manifests.hook_in_versions, versions=served)
+            # Helm names a kind that is away for a moment, and that is waited for.
+            as_before = {(each.api_version, each.kind): each.api_version for each in missing}
+            left = {key: version for key, version in as_before.items() if key not in gone}
+            of_hooks = functools.partial(manifests.hook_in_versions, versions={**left, **served})
             last = await self.records.rewrite(record, change, is_other=False, hooks=(event, of_hooks))
             record = last if last is not None and last.object_name == record.object_name else record
             content = await self.records.content(record)

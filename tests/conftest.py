@@ -9,10 +9,14 @@ import sys
 import threading
 
 import hypothesis
+import pytest
+from _pytest import runner
 from _pytest.assertion import rewrite
 from hypothesis.internal import constants_ast
 from hypothesis.internal.conjecture import providers
 
+_LONG = 0.1
+"""Seconds."""
 pytest_plugins = ["tests.support.fixtures", "tests.support.lasting_workers"]
 
 # Enough to find a slip at once; HYPOTHESIS_PROFILE=thorough looks longer, after a change of what is tested.
@@ -56,6 +60,20 @@ def _heed_interrupts() -> None:
 def pytest_collection_finish() -> None:
     """Look for no garbage among the tests themselves: each run of pytest within a test looks for it."""
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Let a worker of xdist tell of a test once, and of what is around it only if it failed or took long.
+
+    To write, send and read five messages for each takes longer than most tests.
+    """
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runner.runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.duration > _LONG:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 def pytest_sessionfinish() -> None:

@@ -1,12 +1,14 @@
 """What holds data stays, whatever takes it out of a release, and goes on when its module comes back."""
 
 import dataclasses
+import json
 from typing import Any, Final
 
 import pytest
 
 from addon_operator.helm import helm_errors, release_types, remembered
 from addon_operator.helm.releases import releases
+from addon_operator.kernel import names
 from tests.integration.helm_site import WEB, Site
 
 pytestmark = pytest.mark.integration
@@ -35,6 +37,19 @@ metadata: {name: NAMESPACE-volume}
 spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /nowhere}}
 """
 SPACE: Final = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NAMESPACE-space}\n"
+CLAIMED: Final = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+DATABASE: Final = f"""\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: db}}
+spec:
+  replicas: 0
+  serviceName: db
+  selector: {{matchLabels: {{a: b}}}}
+  template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{name: db, image: example.com/db}}]}}}}
+  volumeClaimTemplates:
+  - {json.dumps({"metadata": {"name": "store"}, "spec": CLAIMED})}
+"""
 CONFIG_IN: Final = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: inside, namespace: SPACE}\n"
 DEFINITION: Final = """\
 apiVersion: apiextensions.k8s.io/v1
@@ -137,6 +152,32 @@ async def test_what_holds_data_outlives_all_that_takes_it_out_of_a_release(helm_
         assert uids(site) == before
         for which in kinds.values():
             assert marks(site, *which) == (None, None)
+
+    await under_another_name(site, before)
+
+
+async def under_another_name(site: Site, before: dict[str, str]) -> None:
+    # A claim that a StatefulSet made keeps the password, too.
+    site.write("templates/database.yaml", DATABASE)
+    site.write("templates/claim.yaml", "")
+    site.delete("secret", "plain")
+    site.take_ownership = release_types.TakeOwnership.NEVER
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(2, data="yes"))
+        claim = site.create("pvc", "store-db-0", {"spec": CLAIMED})["metadata"]["uid"]
+        password = site.get("secret", "password")["data"]
+        await manager.remove(WEB)
+        for which in (("pvc", "store-db-0"), ("secret", "password")):
+            assert marks(site, *which) == ("web", "keep")
+
+        # A release of another name has all of it then.
+        site.write("templates/claim.yaml", CLAIM)
+        asked = dataclasses.replace(site.asked(3, data="yes"), module=names.ModuleName("other"))
+        await manager.ensure(asked)
+    assert (uids(site), site.get("pvc", "store-db-0")["metadata"]["uid"]) == (before, claim)
+    assert site.get("secret", "password")["data"].keys() == password.keys()
+    for which in kinds_of(site).values():
+        assert marks(site, *which) == (None, None)
 
 
 async def test_data_goes_with_its_release_only_as_far_as_that_was_asked_for(helm_site: Site) -> None:

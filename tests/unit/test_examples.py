@@ -171,7 +171,7 @@ def test_a_wrong_value_is_refused(data: dict[str, str], violation: str) -> None:
     assert violation in found
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("data", "replicas"),
     [
         ({}, 1),
@@ -217,7 +217,7 @@ def test_web_guard_depends_on_web(
     assert ran.files["MODULE_ENABLED_REASON"] == reason
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("section", "exit_code", "said"),
     [
         ({"names": ["localhost"], "required": True}, 0, "1 of 1 names are known"),

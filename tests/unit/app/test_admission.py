@@ -41,7 +41,7 @@ def in_cluster(directory: pathlib.Path) -> auth.ClusterAccess:
     return auth.ClusterAccess("the pod's service account", source.server, source)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("environ", "pod", "enabled"),
     [
         ({}, True, True),

@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.devcluster import state
 from addon_operator.process import daemons
+from tests.support import rows
 
 COMPONENT = state.StartedProgram(daemons.ProcessIdentity(7, 4711, "boot"), ("/bin/etcd", "--name=x"))
 
@@ -29,7 +30,7 @@ def test_a_missing_state_is_none(tmp_path: pathlib.Path) -> None:
     assert state.load(tmp_path / "state.json") is None
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "change",
     [
         pytest.param({"format": 3}, id="from a later version"),
@@ -45,7 +46,7 @@ def test_a_state_that_is_not_understood_is_none(tmp_path: pathlib.Path, change: 
     assert state.load(path) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}'])
+@rows.each("text", ["", "{", "[]", "null", '{"format": 1}'])
 def test_a_damaged_state_is_none(tmp_path: pathlib.Path, text: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(text)

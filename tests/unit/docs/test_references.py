@@ -7,7 +7,7 @@ import pathlib
 import re
 from collections.abc import Iterator
 
-import pytest
+from tests.support import rows
 
 PACKAGE = pathlib.Path(__file__).parents[3] / "operator" / "addon_operator"
 _REFERENCE = re.compile(r":(class|mod|meth|func|data|attr):`~?([\w.]+)`")
@@ -70,7 +70,7 @@ def test_each_reference_in_a_docstring_leads_somewhere() -> None:
     assert dead(PACKAGE) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "dead_ones"),
     [
         ('"""See :class:`.House`."""\nclass House: ...\n', []),

@@ -17,7 +17,7 @@ def script(path: pathlib.Path, body: str) -> pathlib.Path:
     return path
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("printed", "major", "minor"),
     [("v3.17.0", 3, 17), ("v3.22.0", 3, 22), ("v4.3.1", 4, 3), ("v4.3", 4, 3), ("v3.18.0-rc.1+gabc", 3, 18)],
 )
@@ -48,7 +48,7 @@ async def test_the_setting_comes_before_path(tmp_path: pathlib.Path) -> None:
     assert found.version == "v4.3.1"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("body", "sentence"),
     [
         pytest.param("echo v3.16.4", "is Helm v3.16.4, which is too old", id="too old"),

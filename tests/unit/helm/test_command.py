@@ -9,7 +9,7 @@ import pytest
 from addon_operator.engine.hooks import running_hooks
 from addon_operator.helm import binary, command, helm_bounds, helm_errors
 from addon_operator.kernel import names
-from tests.support import programs
+from tests.support import programs, rows
 
 WEB = names.ModuleName("web")
 
@@ -54,7 +54,7 @@ async def test_every_call_names_the_cluster_and_the_namespace(
     assert result.stdout == f"list -a {flags}\n".encode()
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "name", ["HELM_NAMESPACE", "HELM_KUBECONTEXT", "HELM_DEBUG", "HELM_PLUGINS", "HELM_REPOSITORY_CACHE"]
 )
 def test_helm_variables_of_the_operator_do_not_reach_helm(name: str, tmp_path: pathlib.Path) -> None:
@@ -67,7 +67,7 @@ def test_other_variables_and_helms_storage_driver_do_reach_helm(tmp_path: pathli
     assert environ.items() <= made.items()
 
 
-@pytest.mark.parametrize("name", ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "KUBECACHEDIR"])
+@rows.each("name", ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "KUBECACHEDIR"])
 def test_what_helm_keeps_lies_in_the_private_workspace(name: str, tmp_path: pathlib.Path) -> None:
     made = command.child_environment({name: "/elsewhere"}, command.HelmTarget("addons"), tmp_path)
     assert pathlib.Path(made[name]).is_relative_to(tmp_path)
@@ -259,7 +259,7 @@ async def test_a_chart_that_never_ends_takes_no_more_than_helm_may_have(
     assert "template" in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("limit", "at_once", "memory"),
     [
         ("1073741824", 1, 768 << 20),

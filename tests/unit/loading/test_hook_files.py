@@ -103,7 +103,7 @@ def test_a_name_can_say_that_a_file_is_data_or_a_library(tmp_path: pathlib.Path,
     assert judged(tmp_path, name) == hook_files.HookFiles()
 
 
-@pytest.mark.parametrize("name", ["names.py", "deep/names.sh", "names.js"])
+@rows.each("name", ["names.py", "deep/names.sh", "names.js"])
 def test_what_hooks_include_needs_no_first_line_and_no_mode(tmp_path: pathlib.Path, name: str) -> None:
     assert judged(tmp_path, name, "def greet(): pass\n") == hook_files.HookFiles()
 

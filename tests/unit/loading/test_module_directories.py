@@ -18,7 +18,7 @@ def make(root: pathlib.Path, *paths: str) -> pathlib.Path:
     return root
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("paths", "holds"),
     [
         (["values.yaml", "hooks/a.sh", "templates/x.yaml"], "hooks/, templates/, values.yaml"),
@@ -39,7 +39,7 @@ def test_a_module_in_the_place_of_a_directory_of_modules_is_told(
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "beside",
     [
         [],
@@ -81,7 +81,7 @@ INSIDE = {
 }
 
 
-@pytest.mark.parametrize(("file", "below", "right"), INSIDE.values(), ids=list(INSIDE))
+@rows.each(("file", "below", "right"), INSIDE.values(), ids=list(INSIDE))
 def test_a_directory_in_a_module_is_told(tmp_path: pathlib.Path, file: str, below: str, right: str) -> None:
     make(tmp_path, file, f"{below}/sub/Chart.yaml" if "charts" in below else f"{below}/x")
     with pytest.raises(errors.ConfigurationError) as raised:
@@ -134,9 +134,7 @@ def test_a_directory_without_anything_of_a_module_is_none_unless_it_has_a_number
     assert set(loaded.strays.values()) <= set(loaded.warnings)
 
 
-@pytest.mark.parametrize(
-    "paths", [["hooks/a.sh", "web/enabled"], ["values.yaml", "web/hooks/x"], ["010-hooks/x"], []]
-)
+@rows.each("paths", [["hooks/a.sh", "web/enabled"], ["values.yaml", "web/hooks/x"], ["010-hooks/x"], []])
 def test_modules_may_have_any_name_where_nothing_says_otherwise(
     tmp_path: pathlib.Path, paths: Sequence[str]
 ) -> None:

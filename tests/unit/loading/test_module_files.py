@@ -12,6 +12,7 @@ from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
 from addon_operator.loading import module_files
 from addon_operator.values import checks
 from addon_operator.values.schema import schema_walk
+from tests.support import rows
 
 
 def module(root: pathlib.Path, directory: str, values: str = "") -> pathlib.Path:
@@ -110,7 +111,7 @@ def test_a_directory_whose_name_is_not_a_modules_is_a_module_that_cannot_run(tmp
     assert all(found[name].encode() for name in ("db-n1", "unnamed-n1"))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "name",
     [
         "values.yml",
@@ -178,7 +179,7 @@ def test_wrong_common_values_are_refused_with_their_path(tmp_path: pathlib.Path)
         module_files.load([tmp_path], 1)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "expected"),
     [
         (b"webEnabled: true\nweb: {a: 1, a: 2}", "values.yaml, line 2"),
@@ -286,7 +287,7 @@ def test_a_schema_may_refer_to_files_within_its_module(tmp_path: pathlib.Path) -
     ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("reference", "problem"),
     [
         ("../../common.yaml", "'../../common.yaml' lies outside of"),

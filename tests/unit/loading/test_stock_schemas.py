@@ -11,6 +11,7 @@ from addon_operator.kernel import json_types, names
 from addon_operator.loading import module_files, module_schemas, stock_schemas
 from addon_operator.values import checks, sources, store
 from addon_operator.values.schema import cel_rules, schema_violations
+from tests.support import rows
 
 
 def module_directory(root: pathlib.Path, schema: str = "") -> pathlib.Path:
@@ -39,8 +40,8 @@ def test_the_schema_of_a_chart_is_read_once_it_is_there(tmp_path: pathlib.Path) 
     assert part.read() is found
 
 
-@pytest.mark.parametrize("place", ["values.schema.json", "charts/db/values.schema.json"])
-@pytest.mark.parametrize("above", ["", "chart"], ids=["the module itself", "a stock chart"])
+@rows.each("place", ["values.schema.json", "charts/db/values.schema.json"])
+@rows.each("above", ["", "chart"], ids=["the module itself", "a stock chart"])
 def test_nobody_fetches_what_a_schema_refers_to_wherever_it_lies(
     tmp_path: pathlib.Path, above: str, place: str
 ) -> None:
@@ -72,7 +73,7 @@ def test_a_chart_whose_schemas_refer_to_nothing_is_left_to_helm(tmp_path: pathli
     assert stock_schemas.chart_of(module_files.module_of(directory, 50)) is None
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "text", ["{", "[" * 100_000, '{"not":' * 150 + "{}" + "}" * 150], ids=["not JSON", "deep", "deep schema"]
 )
 def test_a_schema_that_is_not_json_or_nests_too_deep_checks_nothing(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from addon_operator.process import workspaces
+from tests.support import rows
 
 PROGRAM = """
 import pathlib, sys
@@ -89,7 +90,7 @@ def test_what_only_looks_like_a_workspace_stays(tmp_path: pathlib.Path) -> None:
     assert elsewhere.is_dir()
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("mode", "is_safe"),
     [(0o700, True), (0o755, True), (0o1777, True), (0o777, False), (0o707, False)],
     ids=["private", "readable", "sticky", "for everybody", "for others"],

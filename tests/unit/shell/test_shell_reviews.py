@@ -12,6 +12,7 @@ import pytest
 from addon_operator.app import hook_environment
 from addon_operator.hook_contract.configuration.webhook_bindings import ReviewType
 from addon_operator.hook_contract.outputs import review_answers
+from tests.support import rows
 
 BASH = shutil.which("bash") or "bash"
 PATCH = [{"op": "add", "path": "/data/color", "value": 'it\'s "green"'}]
@@ -94,7 +95,7 @@ def test_an_answer_joins_one_that_was_written_without_the_library(tmp_path: path
     assert ended.answer == review_answers.AdmissionAnswer(allowed=False, message="no", warnings=("by hand",))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("call", "said"),
     [
         ("hook::deny", "hook::deny needs a message for the user"),

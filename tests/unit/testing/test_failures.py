@@ -9,6 +9,7 @@ import warnings
 import pytest
 
 from addon_operator.testing import counting, suites
+from tests.support import rows
 
 FILES = {
     "010-good": {"tests/good.yaml": "- {name: runs, expect: {enabled: true}}\n"},
@@ -136,7 +137,7 @@ def test_no_plugin_warns_of_settings_that_no_author_has_a_part_in(ran: Ran) -> N
     assert [each for each in ran.warned if "asyncio_default" in each] == []
 
 
-@pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])
+@rows.each("mode", ["prepend", "append", "importlib"])
 def test_files_of_several_modules_may_have_one_name_for_pytest_itself(
     tmp_path: pathlib.Path, mode: str
 ) -> None:

@@ -23,7 +23,7 @@ from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
-from tests.support import api_server, logs
+from tests.support import api_server, logs, rows
 
 LIFE = dt.timedelta(days=30)
 SECRETS = "/api/v1/namespaces/system/secrets"
@@ -174,7 +174,7 @@ async def test_without_an_authority_trust_is_left_to_others(tmp_path: pathlib.Pa
     assert (await certificate_store_files.FileSource(tmp_path).load()).bundle is None
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("file", "content", "says"),
     [
         pytest.param("tls.crt", None, "cannot read .*tls.crt: No such file", id="no certificate"),

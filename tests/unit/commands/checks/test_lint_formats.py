@@ -12,6 +12,7 @@ from click import testing
 
 from addon_operator.cli import main
 from addon_operator.commands.checks import lint_formats, lint_places, lint_rules, values_check
+from tests.support import rows
 
 pytestmark = pytest.mark.usefixtures("lasting_workers")
 
@@ -307,7 +308,7 @@ def test_looking_for_a_place_is_bounded(module: pathlib.Path) -> None:
     assert lint_places.place_of(finding, {"web": module}) == lint_places.Place(module)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("problem", "name", "line"),
     [
         ("a: must be 1 ({0}/schema.yaml; set in {0}/values.yaml, line 3, column 5)", "values.yaml", 3),

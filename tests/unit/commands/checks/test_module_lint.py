@@ -87,8 +87,8 @@ def test_each_mistake_is_found(tmp_path: pathlib.Path, files: dict[str, str], ex
     assert [one["level"] for one in found if expected in one["problem"]] == ["error"], found
 
 
-@pytest.mark.parametrize("text", ["name: x\n", CHART + "dependencies: [{name: db}]\n"])
-@pytest.mark.parametrize("directory", ["chart", "."], ids=["with a directory of its own", "the module's"])
+@rows.each("text", ["name: x\n", CHART + "dependencies: [{name: db}]\n"])
+@rows.each("directory", ["chart", "."], ids=["with a directory of its own", "the module's"])
 def test_what_is_wrong_with_a_chart_breaks_the_rule_of_charts(
     tmp_path: pathlib.Path, text: str, directory: str
 ) -> None:
@@ -165,7 +165,7 @@ def test_what_lies_where_nobody_looks_is_a_warning(tmp_path: pathlib.Path, file:
     assert expected in found[0]["problem"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("ignored", "is_warned"),
     [
         (None, True),
@@ -256,7 +256,7 @@ def test_a_namespace_whose_editors_can_make_the_operator_refuse_is_named(tmp_pat
     assert "in the namespace shop" in found[0]["problem"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("files", "unused"),
     [
         (["chart/Chart.yaml", "templates/a.yaml", "module.yaml"], "templates is not used"),
@@ -445,7 +445,7 @@ def test_without_a_schema_of_what_hooks_make_templates_may_read_anything(tmp_pat
     assert [row["rule"] for row in lint(tmp_path)[1]] == ["unknown-value"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "said"),
     [
         ("internal.cuont", "hides nothing: {} does not allow the key 'cuont'; did you mean 'count'?"),
@@ -469,7 +469,7 @@ def test_a_sensitive_path_that_no_values_can_have_stops_the_module_as_it_would_h
     assert [bool(files.module.problem) for files in loaded.modules] == [bool(said)]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("file", "text", "lines"),
     [
         ("module.yaml", "descripton: x\nreleaseName: web\nrequire: {}\n\nhealth: {timout: 1}\n", "135"),
@@ -491,7 +491,7 @@ def test_each_mistake_of_a_file_is_a_finding_with_its_own_line(
     assert all(f"{file},line={line}," in said for line in lines)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("key", "said"),
     [
         ("wepEnabled: true", "did you mean 'webEnabled'?"),

@@ -12,6 +12,7 @@ from addon_operator.commands.checks import hook_places, values_check, values_fil
 from addon_operator.kernel import errors
 from addon_operator.loading import hook_files, module_directories, module_files, module_scan
 from addon_operator.testing import suites
+from tests.support import rows
 
 _NOBODY = 65534
 _PARTS = (".", "hooks", "hooks/run.sh", "openapi", "values.yaml", "module.yaml", "templates", "tests")
@@ -124,7 +125,7 @@ def test_a_module_that_is_closed_is_not_taken_for_disabled(modules: pathlib.Path
     assert first.values.own.is_unread
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("made", "said"),
     [
         ("link", "is a link to nowhere, which leads nowhere"),

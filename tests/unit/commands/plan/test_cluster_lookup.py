@@ -11,7 +11,7 @@ from addon_operator.documents import manifest_diff
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
-from tests.support import kinds
+from tests.support import kinds, rows
 
 NAMESPACE = "addons"
 ADDED = manifest_diff.ChangeKind.ADDED
@@ -128,7 +128,7 @@ def added(api_version: str, kind: str) -> manifest_diff.ManifestChange:
     return manifest_diff.ManifestChange(ADDED, manifest_diff.ManifestKey(kind, "x", "", api_version), ())
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("changes", "reason", "notes"),
     [
         pytest.param([added("apps/v1", "DaemonSet")], None, 0, id="served"),

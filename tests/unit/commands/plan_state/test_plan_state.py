@@ -22,7 +22,7 @@ def test_a_file_reads_back_and_only_its_owner_may_read_it(tmp_path: pathlib.Path
     assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("change", "sentence"),
     [
         ({"kind": "other"}, "is JSON, but not a state file"),

@@ -52,7 +52,7 @@ def test_a_missing_file_is_named(tmp_path: pathlib.Path, name: str) -> None:
         components.read_pins(tmp_path, fakes.MODULE)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "go_mod",
     [
         pytest.param("module m\n\ngo 1.26.0\n", id="no requirement"),

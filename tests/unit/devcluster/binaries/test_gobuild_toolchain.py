@@ -8,6 +8,7 @@ import pytest
 
 from addon_operator.devcluster import errors
 from addon_operator.devcluster.binaries import components, gobuild
+from tests.support import rows
 from tests.unit.devcluster import fakes
 
 INSTALLS = """\
@@ -37,7 +38,7 @@ def find(tmp_path: pathlib.Path, reporter: fakes.Recorder | None = None) -> gobu
     return gobuild.find(env, (1, 26), tmp_path / "toolchain", reporter or fakes.Recorder())
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "version",
     ["go version go1.26.8 linux/amd64", "go version go1.30 linux/arm64", "go version devel go1.27-abc Mon"],
 )

@@ -9,6 +9,7 @@ import yaml
 
 from addon_operator.devcluster import errors, layout
 from addon_operator.devcluster.controlplane import certificates, kubeconfigs
+from tests.support import rows
 
 URL = "https://127.0.0.1:6443"
 ONE = layout.ClusterName("one")
@@ -47,7 +48,7 @@ def test_a_kubeconfig_is_for_its_owner_only(written: pathlib.Path) -> None:
     assert written.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("content", [None, "", "\n"], ids=["missing", "empty", "blank"])
+@rows.each("content", [None, "", "\n"], ids=["missing", "empty", "blank"])
 def test_a_kubeconfig_may_be_written_where_nothing_is(tmp_path: pathlib.Path, content: str | None) -> None:
     path = tmp_path / "kubeconfig"
     if content is not None:
@@ -59,7 +60,7 @@ def test_an_earlier_kubeconfig_of_the_same_cluster_may_be_replaced(written: path
     kubeconfigs.check_export(written, ONE)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "content",
     [
         pytest.param("contexts: [{name: production}]\n", id="another cluster"),

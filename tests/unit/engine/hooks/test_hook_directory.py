@@ -73,7 +73,7 @@ def test_what_is_read_is_what_a_link_leads_to_even_if_the_link_is_short(tmp_path
         assert files.read_output(VARIABLE) == "written"
 
 
-@pytest.mark.parametrize("size", [1, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 1 << 20])
+@rows.each("size", [1, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 1 << 20])
 def test_an_output_of_any_size_is_read_whole(tmp_path: pathlib.Path, size: int) -> None:
     with hook_directory.HookDirectory(tmp_path, "guard.sh") as files:
         files.write(VARIABLE)

@@ -12,11 +12,12 @@ import pytest
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart, chart_files, chart_links, packed_files, subcharts
 from addon_operator.kernel import clock, names
+from tests.support import rows
 
 WEB = names.ModuleName("web")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("entries", "expected"),
     [
         (["Chart.yaml"], True),

@@ -106,7 +106,7 @@ def sparse(headers: dict[str, str], path: pathlib.Path) -> pathlib.Path:
     return path
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("make", "problem"),
     [
         *((functools.partial(sparse, header), "not a readable archive") for header in SPARSE),

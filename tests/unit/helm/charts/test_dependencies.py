@@ -91,7 +91,7 @@ def test_what_a_chart_says_of_itself_is_bounded(tmp_path: pathlib.Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "size", "charts", "problem"),
     [
         ("values.yaml", 1_100_000, 1, "charts/db0/values.yaml has more than 1 MiB"),

@@ -8,6 +8,7 @@ import pytest
 
 from addon_operator.helm.repositories import chart_access
 from addon_operator.kernel import errors
+from tests.support import rows
 
 PASSWORD = "canary"
 
@@ -22,7 +23,7 @@ def access(root: pathlib.Path, auths: object) -> chart_access.Access:
     return chart_access.Access(path)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("repository", "user"),
     [
         pytest.param("https://charts.example.com/stable", "stable", id="longest address"),
@@ -52,7 +53,7 @@ def test_all_that_must_not_be_shown_is_known(tmp_path: pathlib.Path) -> None:
     assert chart_access.Access().secrets() == []
 
 
-@pytest.mark.parametrize("text", ["{canary", "[1]", '{"auths": {"a": 1}}'], ids=["JSON", "list", "entry"])
+@rows.each("text", ["{canary", "[1]", '{"auths": {"a": 1}}'], ids=["JSON", "list", "entry"])
 def test_a_wrong_docker_configuration_is_named_and_not_quoted(tmp_path: pathlib.Path, text: str) -> None:
     path = tmp_path / "config.json"
     path.write_text(text)

@@ -19,6 +19,7 @@ from addon_operator.aio import waiting
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client
+from tests.support import rows
 from tests.unit.kube import certifying, kubeconfigs
 
 
@@ -65,7 +66,7 @@ async def test_settings_of_the_cluster_are_taken_over(tmp_path: pathlib.Path) ->
     assert (found.verify, found.tls_server_name, found.proxy) == (False, "kubernetes", "http://proxy:3128")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("user", "cluster"),
     [
         pytest.param({}, {}, id="anonymous"),
@@ -158,7 +159,7 @@ async def test_an_exec_plugin_may_give_a_certificate(tmp_path: pathlib.Path) -> 
     assert (found.certificate_file.read_text(), found.key_file.read_text()) == ("C", "K")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("status", "exit_code", "complaint"),
     [
         ({}, 0, "neither a token nor a certificate"),
@@ -215,7 +216,7 @@ async def test_the_token_of_a_service_account_is_read_again_within_a_minute(tmp_
     assert (await source.load()).authorization == "Bearer second"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("files", "complaint"),
     [({}, "token cannot be read"), ({"token": " "}, "token is empty"), ({"token": "t"}, "ca.crt is missing")],
     ids=["nothing", "empty token", "no authority"],

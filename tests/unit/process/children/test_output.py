@@ -83,7 +83,7 @@ def test_a_capture_keeps_the_beginning(pieces: list[bytes], kept: bytes, is_cut:
     assert (capture.data, capture.is_cut) == (kept, is_cut)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("stat", "is_alive"),
     [
         pytest.param("7 (sleep) S 1 42 42 0", True, id="sleeping member"),

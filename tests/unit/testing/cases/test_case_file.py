@@ -41,7 +41,7 @@ def test_values_of_a_case_are_its_files_laid_over_each_other_and_its_own(tmp_pat
     assert without.values["web"] == {"size": 9, "tier": "b", "ports": [3]}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("files", "said"),
     [
         ("[none.yaml]", r"line 1, column .*valuesFiles\[0\]: .*none.yaml cannot be read: No such file"),
@@ -164,7 +164,7 @@ def test_the_schema_for_editors_knows_the_words_of_parts() -> None:
     assert not any(map(takes, [{"$hsa": 1}, {"b": {"$count": "x"}}, {"$not": {"$hsa": 1}}]))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("case", "said"),
     [
         ("expect: {error: x}", "line 1, column 3: cases of global hooks run one"),

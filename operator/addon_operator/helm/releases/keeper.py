@@ -156,10 +156,8 @@ class Keeper:
         if resource.kind == keeping.DEFINITION:
             is_brought = crds.APPLIED in (live["metadata"].get("annotations") or {})
             return keeping.Why.BROUGHT if is_brought else None
-        if resource.kind == keeping.NAMESPACE:
-            # What nobody may list may be there.
-            is_empty = await self._live.count_inside(self._place, resource.name, own) == 0
-            return None if is_empty else keeping.Why.INHABITED
+        if resource.kind == keeping.NAMESPACE and await self._live.has_more(self._place, resource.name, own):
+            return keeping.Why.INHABITED
         return None
 
     async def hold(self, staying: Staying) -> frozenset[manifests.ManifestResource]:
@@ -295,7 +293,7 @@ class Keeper:
         metadata = live.get("metadata") or {"namespace": resource.namespace}
         count = await self._live.count(body) if resource.kind == keeping.DEFINITION else None
         if resource.kind == keeping.NAMESPACE:
-            count = await self._live.count_inside(self._place, resource.name)
+            count = await self._live.count_inside(resource.name)
         place, uid = str(metadata.get("namespace") or ""), str(metadata.get("uid") or "")
         return keeping.Kept(resource.kind, place, resource.name, why, count, uid)
 

@@ -23,6 +23,8 @@ _NOT_FOUND: Final = 404
 _AT_ONCE: Final = 8
 """So many objects of one release are read at the same time."""
 _IN_EVERY_NAMESPACE: Final = (("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"))
+_UNCOUNTED: Final = ("Event", "Endpoints")
+"""Kinds whose objects are no reason to keep a namespace."""
 _UNTYPED: Final = "failed to create typed patch object"
 
 
@@ -231,20 +233,53 @@ class LiveObjects:
         spec = body.get("spec") or {}
         served = [each["name"] for each in spec.get("versions") or () if each.get("served") is not False]
         try:
-            path = paths.of(f"{spec['group']}/{served[0]}", spec["names"]["plural"])
+            return await self._total(paths.of(f"{spec['group']}/{served[0]}", spec["names"]["plural"]))
+        except (KeyError, IndexError, TypeError):
+            return None
+
+    async def count_inside(self, namespace: str) -> int | None:
+        """Return how many objects are in a namespace; ``None`` if nobody may count all that is there.
+
+        Events, and what every namespace has, do not count. Raises what the client raises otherwise.
+        """
+        kinds, is_complete = await self._kinds_inside()
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def count(kind: api_resources.Resource) -> int | None:
+            async with turns:
+                total = await self._total(kind.path(namespace=namespace))
+            usual = sum(kind.kind == each for each, _ in _IN_EVERY_NAMESPACE)
+            return None if total is None else max(0, total - usual)
+
+        counts = await asyncio.gather(*map(count, kinds))
+        known = [each for each in counts if each is not None]
+        return sum(known) if is_complete and len(known) == len(counts) else None
+
+    async def _total(self, path: str) -> int | None:
+        """Return how many objects a list has, of which one is read; ``None`` if nobody may read it."""
+        try:
             page = await self._cluster.get(path, query={"limit": "1"})
-        except (api_errors.KubernetesError, KeyError, IndexError, TypeError):
+        except api_errors.KubernetesError:
             return None
         more = (page.get("metadata") or {}).get("remainingItemCount") or 0
         return len(page.get("items") or ()) + int(more)
 
-    async def count_inside(
-        self, place: places.ReleaseLocation, namespace: str, own: Collection[str] = ()
-    ) -> int | None:
-        """Return how many objects are in a namespace; ``None`` if not all that is there may be listed.
+    async def _kinds_inside(self) -> tuple[list[api_resources.Resource], bool]:
+        """Return the kinds of which there may be objects in namespaces, and whether these are all."""
+        discovered = await self._kinds.look()
+        kinds = {
+            (each.api_version.rpartition("/")[0], each.plural): each
+            for group in reversed(discovered.groups)
+            for each in group.resources
+            if each.namespaced and {"list", "delete"} <= each.verbs and each.kind not in _UNCOUNTED
+        }
+        return [*kinds.values()], not discovered.failed
 
-        Objects with the uids ``own``, what these made, what every namespace has, and the records of the
-        release do not count. Raises what the client raises otherwise.
+    async def has_more(self, place: places.ReleaseLocation, namespace: str, own: Collection[str]) -> bool:
+        """Say whether there is more in a namespace than objects with these uids, what these made, what every
+        namespace has, and the records of the release; what may not be listed may be there.
+
+        Raises what the client raises otherwise.
         """
         found: list[tuple[str, manifests.Object]] = []
         turns = asyncio.Semaphore(_AT_ONCE)
@@ -254,23 +289,17 @@ class LiveObjects:
                 items = await self._cluster.list_all(kind.path(namespace=namespace), metadata_only=True)
                 found.extend((kind.kind, each["metadata"]) for each in items.items)
 
-        discovered = await self._kinds.look()
-        kinds = {
-            (each.api_version.rpartition("/")[0], each.plural): each
-            for group in reversed(discovered.groups)
-            for each in group.resources
-            if each.namespaced and {"list", "delete"} <= each.verbs
-        }
+        kinds, is_complete = await self._kinds_inside()
         try:
-            await asyncio.gather(*map(read, kinds.values()))
+            await asyncio.gather(*map(read, kinds))
         except api_errors.ApiError:
-            return None
+            return True
         counted = [each for each in found if not _is_usual(*each, place)]
         theirs = set(own)
         while made := [each for each in counted if each[1]["uid"] in theirs or _owners(each[1]) & theirs]:
             theirs |= {metadata["uid"] for _, metadata in made}
             counted = [each for each in counted if each not in made]
-        return None if discovered.failed else len(counted)
+        return bool(counted) or not is_complete
 
     async def merge(
         self, module: names.ModuleName, resource: manifests.ManifestResource, patch: Mapping[str, Any]
@@ -381,7 +410,7 @@ class LiveObjects:
 
 def _is_usual(kind: str, metadata: manifests.Object, place: places.ReleaseLocation) -> bool:
     """Say whether an object does not count: every namespace has it, or it is a record of the release."""
-    if kind in ("Event", "Endpoints") or (kind, metadata["name"]) in _IN_EVERY_NAMESPACE:
+    if (kind, metadata["name"]) in _IN_EVERY_NAMESPACE:
         return True
     labels, namespace = metadata.get("labels") or {}, metadata.get("namespace")
     of_helm = (labels.get("owner"), labels.get("name"), namespace) == ("helm", place.name, place.namespace)

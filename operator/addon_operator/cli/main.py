@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "devcluster": "addon_operator.cli.devcluster:devcluster",
     "dev": "addon_operator.cli.authoring.dev:dev",
     "global": "addon_operator.cli.module:global_",
+    "health": "addon_operator.cli.health:health",
     "hooks": "addon_operator.cli.authoring.hooks:hooks",
     "module": "addon_operator.cli.module:module",
     "new": "addon_operator.cli.authoring.new:new",

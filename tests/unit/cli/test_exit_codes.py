@@ -36,6 +36,7 @@ FAILS: Final = {
     "devcluster kubectl": "devcluster kubectl --name gone get pods",
     "devcluster up": "devcluster up",
     "dev": "dev gone",
+    "health explain": "health explain gone",
     "hooks check": "hooks check gone",
     "module lint": "module lint gone",
     "module schema": "module schema --values gone",
@@ -53,6 +54,7 @@ FAILS: Final = {
 """A line for each other command with which it fails."""
 NEVER_FAILS: Final = {"completion", "devcluster down", "devcluster status", "hooks schema", "version"}
 FINDS: Final = {
+    "health explain": ("health explain pod.yaml", ExitCode.FOUND),
     "hooks check": ("hooks check", ExitCode.FAILED),
     "module diff": ("module diff web", ExitCode.FAILED),
     "module lint": ("module lint", ExitCode.FAILED),
@@ -65,6 +67,8 @@ FINDS: Final = {
     "values check": ("values check", ExitCode.FAILED),
 }
 """A line for each command that finds something, and its code without ``--exit-code``."""
+FINDS_ALWAYS: Final = ("health explain", "plan")
+"""Commands that tell what they find from a failure without being asked."""
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +105,7 @@ def test_a_command_ends_with_a_code_of_the_table_or_with_none_of_its_own(name: s
     result = inspect.signature(callback, eval_str=True).return_annotation
     assert result in (None, NoReturn, ExitCode)
     has_option = any("--exit-code" in each.opts for each in verbs.LEAVES[name].params)
-    assert (name in FINDS) == (has_option or name == "plan")
+    assert (name in FINDS) == (has_option or name in FINDS_ALWAYS)
     assert result is ExitCode or name not in FINDS
 
 
@@ -138,7 +142,7 @@ def test_what_a_command_finds_is_told_from_a_failure(
     monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
     with debug_server.running(place / "gone.socket"):
         assert code(line) == without
-        assert name == "plan" or code(f"{line} --exit-code") == 3
+        assert name in FINDS_ALWAYS or code(f"{line} --exit-code") == 3
 
 
 def test_the_page_has_the_table() -> None:

@@ -166,7 +166,9 @@ def paths() -> Iterator[tuple[str, str]]:
 def words_of(name: str, option: str) -> list[str]:
     command = LEAVES[name]
     needed = NEEDS.get(name) or [
-        "a-word" for param in command.params if isinstance(param, click.Argument) and param.required
+        "a-word"
+        for param in command.params
+        if isinstance(param, click.Argument) and param.required and param.name != option
     ]
     given = [option, NOWHERE] if option.startswith("-") else [NOWHERE]
     if option == "--kubeconfig" and name == "preview pod":

@@ -93,7 +93,7 @@ class Verdicts(projections.Projection):
         if health == resource_health.HEALTHY:
             return _HEALTHY
         entry = written(Verdict(health, resource_health.moved_at(resource)))
-        digest = orjson.dumps([health.state, health.message, health.fails_at, health.cause])
+        digest = orjson.dumps(_parts(health))
         return projections.Reduced(json_documents.pack(entry), digest)
 
 
@@ -102,17 +102,19 @@ def written(verdict: Verdict) -> bytes:
     health = verdict.health
     if health == resource_health.HEALTHY:
         return _HEALTHY.entry
-    return orjson.dumps([[health.state, health.message, health.fails_at, health.cause], verdict.moved])
+    return orjson.dumps([_parts(health), verdict.moved])
+
+
+def _parts(health: resource_health.ResourceHealth) -> list[object]:
+    return [health.state, health.message, health.fails_at, health.cause, health.heals_at]
 
 
 def _read(entry: bytes) -> Verdict:
     parts = orjson.loads(entry)
     if not parts:
         return FINE
-    (state, message, fails_at, cause), moved = parts
-    return Verdict(
-        resource_health.ResourceHealth(resource_health.HealthState(state), message, fails_at, cause), moved
-    )
+    (state, *rest), moved = parts
+    return Verdict(resource_health.ResourceHealth(resource_health.HealthState(state), *rest), moved)
 
 
 def is_watched(resource: api_resources.Resource) -> bool:

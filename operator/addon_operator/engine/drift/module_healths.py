@@ -15,7 +15,13 @@ from addon_operator.engine.drift import health_causes, health_watch, kind_watch,
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.kube.informers import informers
-from addon_operator.modules.health import health_config, module_health, pod_causes, resource_health
+from addon_operator.modules.health import (
+    health_config,
+    health_rules,
+    module_health,
+    pod_causes,
+    resource_health,
+)
 
 GATHER: Final = 0.1
 """Seconds in which further changes of a module join the first."""
@@ -276,7 +282,7 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
             since = observed.since.setdefault(watched, min(began, now))
             cause = observed.causes.setdefault(watched, _Cause(self._clock.monotonic() + GATHER))
             title = self._resources.title(module, watched)
-            is_by_rule = config.rule_of(watched.resource.api_version, watched.resource.kind) is not None
+            is_by_rule = self._key(module, watched)[1] is not None
             yield module_health.ObservedHealth(title, verdict.health, since, cause.found, is_by_rule)
 
     def _verdict(self, module: names.ModuleName, watched: watched_resources.Watched) -> health_watch.Verdict:
@@ -300,7 +306,7 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
             self.inbox.put_nowait(intents.HealthChanged(module))
 
     def _reach(self, module: names.ModuleName, observed: _Observed, now: float) -> None:
-        if observed.reached or observed.shown is None or observed.shown.state is not _HEALTHY:
+        if observed.reached or observed.shown is None or observed.shown.holds:
             return
         if now < observed.counts_from:
             self._look_in(module, observed.counts_from - now)
@@ -371,8 +377,8 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
                 del self._open[key]
 
     def _key(self, module: names.ModuleName, watched: watched_resources.Watched) -> _Key:
-        resource = watched.resource
-        rule = self._config_of(module).rule_of(resource.api_version, resource.kind)
+        of_kind = (watched.resource.api_version, watched.resource.kind)
+        rule = self._config_of(module).rule_of(*of_kind) or health_rules.of_kind(*of_kind)
         return self._resources.scope_of(watched), rule
 
     def _watches_of(

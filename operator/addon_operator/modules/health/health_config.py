@@ -35,6 +35,11 @@ class HealthRule:
     healthy: str = ""
     failed: str = ""
 
+    def is_for(self, api_version: str, kind: str) -> bool:
+        """Say whether it is about a kind: ``*`` stands for any characters, as in ``example.com/*``."""
+        names = ((api_version, self.api_version), (kind, self.kind))
+        return all(fnmatch.fnmatchcase(name, pattern) for name, pattern in names)
+
     @property
     def document(self) -> json_types.JsonObject:
         """The rule as somebody writes it."""
@@ -64,8 +69,7 @@ class HealthConfig:
 
     def rule_of(self, api_version: str, kind: str) -> HealthRule | None:
         """Return the rule for resources of a kind, if there is one."""
-        found = (rule for rule in self.rules if (rule.api_version, rule.kind) == (api_version, kind))
-        return next(found, None)
+        return next((rule for rule in self.rules if rule.is_for(api_version, kind)), None)
 
     def counts(self, kind: str, name: str) -> bool:
         """Say whether a resource counts for the module's health."""

@@ -3,6 +3,8 @@
 Evaluated by a worker process: a rule over many items may take long.
 """
 
+import functools
+import importlib.resources
 from typing import Final
 
 from addon_operator.documents import yaml_reading
@@ -16,6 +18,7 @@ from addon_operator.values.schema import cel_rules, schema_rules
 MOST_CHARS: Final = 1000
 """How long a rule may be."""
 _SHOWN: Final = 100
+_KINDS: Final = importlib.resources.files(__package__) / "kinds.yaml"
 
 
 def problem(expression: str, evaluator: cel_rules.CelEvaluator) -> str:
@@ -49,6 +52,19 @@ def read(text: str) -> tuple[health_config.HealthRule, ...]:
     if mistakes := [f"{rule.kind}: {said}" for rule, text in texts if (said := problem(text, evaluator))]:
         raise RulesError("; ".join(mistakes))
     return rules
+
+
+@functools.lru_cache(1024)
+def of_kind(api_version: str, kind: str) -> health_config.HealthRule | None:
+    """Return the rule of ``kinds.yaml`` for a kind whose words mean something of their own."""
+    return of_kinds().rule_of(api_version, kind)
+
+
+@functools.cache
+def of_kinds() -> health_config.HealthConfig:
+    """Return all of ``kinds.yaml``."""
+    found = yaml_reading.load(_KINDS.read_text(encoding="utf-8"), "kinds.yaml")
+    return health_config.read({"rules": found})
 
 
 class _NoVerdictError(Exception):

@@ -53,6 +53,8 @@ class ModuleHealth:
     """When the first resource in progress will have been so for too long, if none changes before."""
     named: tuple[str, ...] = ()
     """The resources that the message names."""
+    holds: bool = False
+    """Whether what waits for it to be healthy waits: for a status that may never be written nothing does."""
 
 
 def module_health(
@@ -66,6 +68,7 @@ def module_health(
         _after_deadline(one, now, deadline)
         for one in resources
         if one.health.state is not resource_health.HealthState.HEALTHY
+        and (one.health.heals_at is None or one.health.heals_at > now)
     ]
     if not troubled:
         return ModuleHealth(resource_health.HealthState.HEALTHY)
@@ -76,7 +79,8 @@ def module_health(
         if one.health.state is resource_health.HealthState.PROGRESSING
     )
     named = tuple(one.resource for one in troubled[:_NAMED])
-    return ModuleHealth(troubled[0].health.state, _told(troubled), min(waiting, default=None), named)
+    holds = any(one.health.heals_at is None for one in troubled)
+    return ModuleHealth(troubled[0].health.state, _told(troubled), min(waiting, default=None), named, holds)
 
 
 def _after_deadline(observed: ObservedHealth, now: float, deadline: float) -> ObservedHealth:
@@ -92,8 +96,8 @@ def _after_deadline(observed: ObservedHealth, now: float, deadline: float) -> Ob
 
 
 def _fails_at(observed: ObservedHealth, deadline: float) -> float:
-    late = observed.since + deadline
-    return late if observed.health.fails_at is None else min(late, observed.health.fails_at)
+    moments = (observed.since + deadline, observed.health.fails_at, observed.health.heals_at)
+    return min(moment for moment in moments if moment is not None)
 
 
 def _duration(seconds: float) -> str:

@@ -1,8 +1,10 @@
 """How a resource is: healthy, in progress, or failed, and why in a few words.
 
 The rules are those of kstatus (the documentation and the behaviour of ``sigs.k8s.io/cli-utils``). Argo CD and
-Flux users know them. One rule is ours: a kind with a status subresource whose controller has not written a
-status yet is in progress; kstatus takes such an object for finished before anybody has looked at it.
+Flux users know them. Three are ours: what somebody wishes (paused, suspended) is healthy; a kind with a
+status subresource whose controller has not written a status yet is in progress for a minute (kstatus takes
+such an object for finished before anybody has looked at it); and kinds without rules of their own are known
+by all words of :mod:`.health_words`, not by ``Ready`` alone.
 
 Everything here is pure. Objects come from the cluster and may hold anything: a field of another type counts
 as missing.
@@ -15,13 +17,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from addon_operator.kernel.json_types import KubernetesObject
+from addon_operator.modules.health import health_words
 
 SCHEDULE_SECONDS: Final = 15.0
 """How long a pod may find no node before that is a failure, as in kstatus."""
+PASSING_SECONDS: Final = 15.0
+"""How long a controller may call something wrong before that is a failure."""
+NO_STATUS_SECONDS: Final = 60.0
+"""How long after it was made a resource may have no status before it counts as one that never has any."""
+_MOST_DIGITS: Final = 20
 _NO_DEADLINE: Final = 2**31 - 1
 """As ``progressDeadlineSeconds``, the controller takes it for none."""
-_LONGEST: Final = 300
-"""Characters of what a controller says that are shown."""
 
 
 class HealthState(enum.StrEnum):
@@ -43,6 +49,10 @@ class ResourceHealth:
     """When what is in progress will have failed unless it changes before, in seconds since the epoch."""
     cause: str = ""
     """The end of the message, if it says why."""
+    heals_at: float | None = None
+    """When what is in progress counts as healthy unless it changes before: nobody may ever say more of it."""
+    rule: str = dataclasses.field(default="", compare=False)
+    """What decided, for people."""
 
 
 HEALTHY: Final = ResourceHealth(HealthState.HEALTHY)
@@ -58,11 +68,10 @@ def health_of(resource: KubernetesObject, now: float, *, has_status: bool = Fals
     """
     if (passing := in_passing(resource)) is not None:
         return passing
-    if (decided := _standard_conditions(resource)) is not None:
-        return decided
     if (rule := _RULES.get((_group(resource), _text(resource, "kind")))) is not None:
-        return rule(resource, now)
-    return _ready_condition(resource, has_status=has_status)
+        found = rule(resource, now)
+        return found if found.rule else dataclasses.replace(found, rule=f"the rule of {resource['kind']}")
+    return _by_words(resource, now, has_status=has_status)
 
 
 def has_ended(resource: KubernetesObject) -> bool:
@@ -94,34 +103,46 @@ def moved_at(resource: KubernetesObject) -> float:
 def _generation(resource: KubernetesObject) -> ResourceHealth | None:
     generation = _number(resource, "metadata", "generation")
     observed = _number(resource, "status", "observedGeneration")
+    if observed is None and (text := _text(resource, "status", "observedGeneration")).isdecimal():
+        observed = int(text[:_MOST_DIGITS])
     if generation is None or observed is None or generation == observed:
         return None
     return _progressing(f"its controller has not seen the last change yet (generation {generation})")
 
 
-def _standard_conditions(resource: KubernetesObject) -> ResourceHealth | None:
-    for condition in _conditions(resource):
-        if condition.get("status") == "True":
-            if condition.get("type") == "Reconciling":
-                return _progressing(_said(condition) or "is being reconciled")
-            if condition.get("type") == "Stalled":
-                return _failed(_said(condition) or "is stalled")
-    return None
+def _by_words(resource: KubernetesObject, now: float, *, has_status: bool) -> ResourceHealth:
+    word = health_words.decisive(resource)
+    if word is None:
+        status = resource.get("status")
+        is_empty = not status or (isinstance(status, dict) and status.get("conditions") == [])
+        return _without_status(resource, now) if has_status and is_empty else HEALTHY
+    state, fails_at = _STATES[word.polarity], None
+    if state is HealthState.FAILED and not word.is_final:
+        # Many controllers write an error while what they need is still being made.
+        fails_at = moved_at(resource) + PASSING_SECONDS
+        state, fails_at = (HealthState.PROGRESSING, fails_at) if fails_at > now else (state, None)
+    return ResourceHealth(state, word.said, fails_at, rule=word.rule)
 
 
-def _ready_condition(resource: KubernetesObject, *, has_status: bool) -> ResourceHealth:
-    for condition in _conditions(resource):
-        if condition.get("type") == "Ready":
-            is_ready = condition.get("status") == "True"
-            return HEALTHY if is_ready else _progressing(_said(condition) or "is not ready")
-    if has_status and not resource.get("status"):
-        return _progressing("has no status yet")
-    return HEALTHY
+def _without_status(resource: KubernetesObject, now: float) -> ResourceHealth:
+    heals_at = (_moment(_text(resource, "metadata", "creationTimestamp")) or now) + NO_STATUS_SECONDS
+    if heals_at <= now:
+        return HEALTHY
+    return ResourceHealth(HealthState.PROGRESSING, "has no status yet", heals_at=heals_at, rule="no status")
+
+
+_STATES: Final = {
+    health_words.Polarity.WELL: HealthState.HEALTHY,
+    health_words.Polarity.WISH: HealthState.HEALTHY,
+    health_words.Polarity.UNDER_WAY: HealthState.PROGRESSING,
+    health_words.Polarity.ILL: HealthState.FAILED,
+}
 
 
 def _deployment(resource: KubernetesObject, _now: float) -> ResourceHealth:
-    deadline = _number(resource, "spec", "progressDeadlineSeconds")
-    refused = "the rollout is paused" if _field(resource, "spec", "paused") is True else ""
+    if _field(resource, "spec", "paused") is True:
+        return _wished("the rollout is paused", "spec.paused")
+    deadline, refused = _number(resource, "spec", "progressDeadlineSeconds"), ""
     # Without a deadline the controller sets no such condition.
     is_rolled_out = deadline is None or deadline == _NO_DEADLINE
     is_available = False
@@ -134,7 +155,7 @@ def _deployment(resource: KubernetesObject, _now: float) -> ResourceHealth:
         elif condition.get("type") == "Available":
             is_available = condition.get("status") == "True"
         elif condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
-            refused = _said(condition)
+            refused = health_words.said(condition)
     wanted, there = _wanted(resource), _count(resource, "replicas")
     updated = _count(resource, "updatedReplicas")
     return (
@@ -151,7 +172,7 @@ def _deployment(resource: KubernetesObject, _now: float) -> ResourceHealth:
 def _replica_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
     for condition in _conditions(resource):
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
-            return _progressing(_said(condition) or "pods cannot be created")
+            return _progressing(health_words.said(condition) or "pods cannot be created")
     wanted = _wanted(resource)
     return (
         _too_few(_count(resource, "fullyLabeledReplicas"), wanted, "labelled")
@@ -164,8 +185,7 @@ def _replica_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
 
 def _stateful_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
     if _text(resource, "spec", "updateStrategy", "type") == "OnDelete":
-        # Whoever runs it deletes the pods.
-        return HEALTHY
+        return _wished("whoever runs it deletes the pods to update them", "spec.updateStrategy.type")
     wanted, there = _wanted(resource), _count(resource, "replicas")
     scaled = (
         _too_few(there, wanted, "created")
@@ -189,9 +209,11 @@ def _daemon_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
     wanted = _number(resource, "status", "desiredNumberScheduled")
     if wanted is None or any(_number(resource, *keys) is None for keys in generations):
         return _progressing("its controller has not seen it yet")
+    is_manual = _text(resource, "spec", "updateStrategy", "type") == "OnDelete"
+    updated = wanted if is_manual else _count(resource, "updatedNumberScheduled")
     return (
         _too_few(_count(resource, "currentNumberScheduled"), wanted, "created")
-        or _too_few(_count(resource, "updatedNumberScheduled"), wanted, "updated")
+        or _too_few(updated, wanted, "updated")
         or _too_few(_count(resource, "numberAvailable"), wanted, "available")
         or _too_few(_count(resource, "numberReady"), wanted, "ready")
         or HEALTHY
@@ -225,8 +247,8 @@ def _pending_pod(pod: KubernetesObject, scheduled: Mapping[str, Any], now: float
         return _progressing("is pending")
     fails_at = _moment(_text(pod, "metadata", "creationTimestamp")) + SCHEDULE_SECONDS
     if fails_at <= now:
-        return _failed("no node takes it", _said(scheduled))
-    waits = _progressing("no node takes it", _said(scheduled))
+        return _failed("no node takes it", health_words.said(scheduled))
+    waits = _progressing("no node takes it", health_words.said(scheduled))
     return dataclasses.replace(waits, fails_at=fails_at)
 
 
@@ -246,12 +268,14 @@ def _job(resource: KubernetesObject, _now: float) -> ResourceHealth:
     for condition in _conditions(resource):
         if condition.get("status") != "True":
             continue
-        if condition.get("type") in ("Complete", "Suspended"):
+        if condition.get("type") == "Complete":
             return HEALTHY
+        if condition.get("type") == "Suspended":
+            return _wished("is suspended", "spec.suspend")
         if condition.get("type") == "Failed":
             count = _count(resource, "failed")
             pods = f", {count} of its pods did" if count else ""
-            return _failed(f"failed{pods}", _said(condition))
+            return _failed(f"failed{pods}", health_words.said(condition))
     # A job that runs is as it should be: whoever waits for its end asks for that.
     return HEALTHY if _text(resource, "status", "startTime") else _progressing("has not started")
 
@@ -266,13 +290,17 @@ def _definition(resource: KubernetesObject, _now: float) -> ResourceHealth:
     for condition in _conditions(resource):
         kind, status = condition.get("type"), condition.get("status")
         if kind == "NamesAccepted" and status == "False":
-            return _failed(_said(condition) or "its names are taken")
+            return _failed(health_words.said(condition) or "its names are taken")
         if kind == "Established":
             if status == "True":
                 return HEALTHY
             if status == "False" and condition.get("reason") != "Installing":
-                return _failed(_said(condition) or "is not established")
+                return _failed(health_words.said(condition) or "is not established")
     return _progressing("is not served yet")
+
+
+def _cron_job(resource: KubernetesObject, _now: float) -> ResourceHealth:
+    return _wished("is suspended", "spec.suspend") if _field(resource, "spec", "suspend") is True else HEALTHY
 
 
 def _always(_resource: KubernetesObject, _now: float) -> ResourceHealth:
@@ -291,7 +319,7 @@ _RULES: Final[Mapping[tuple[str, str], _Rule]] = {
     ("apps", "Deployment"): _deployment,
     ("apps", "ReplicaSet"): _replica_set,
     ("apps", "StatefulSet"): _stateful_set,
-    ("batch", "CronJob"): _always,
+    ("batch", "CronJob"): _cron_job,
     ("batch", "Job"): _job,
     # What its controller has seen, it has computed: the generation says so.
     ("policy", "PodDisruptionBudget"): _always,
@@ -300,6 +328,10 @@ WITH_RULES: Final = frozenset(_RULES)
 """Kinds, each with its group before it, that have rules of their own."""
 ALWAYS_HEALTHY: Final = frozenset({("", "ConfigMap"), ("", "Secret"), ("batch", "CronJob")})
 """Kinds whose objects have nothing that could be otherwise."""
+
+
+def _wished(message: str, rule: str) -> ResourceHealth:
+    return ResourceHealth(HealthState.HEALTHY, message, rule=rule)
 
 
 def _progressing(message: str, why: str = "") -> ResourceHealth:
@@ -334,18 +366,9 @@ def _count(resource: KubernetesObject, key: str) -> int:
     return _number(resource, "status", key) or 0
 
 
-def _said(condition: Mapping[str, Any]) -> str:
-    message = condition.get("message")
-    text = " ".join(message[: 2 * _LONGEST].split()) if isinstance(message, str) else ""
-    # Other texts follow behind it.
-    return text.removesuffix(".") if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
 def _conditions(resource: KubernetesObject) -> Iterator[Mapping[str, Any]]:
-    conditions = _field(resource, "status", "conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        if isinstance(condition, dict):
-            yield condition
+    status = resource.get("status")
+    return health_words.conditions(status if isinstance(status, dict) else {})
 
 
 def _group(resource: KubernetesObject) -> str:

@@ -45,7 +45,10 @@ async def test_of_an_object_only_the_verdict_is_kept() -> None:
     }
     projection = health_watch.Verdicts(has_status=True)
     (kept,) = await projection.reduce([json.dumps(job).encode()])
-    assert orjson.loads(kept.entry) == [[HealthState.FAILED, "failed: late", None, "late"], 1_700_000_000.0]
+    assert orjson.loads(kept.entry) == [
+        [HealthState.FAILED, "failed: late", None, "late", None],
+        1_700_000_000.0,
+    ]
     job["metadata"] = {"name": "x", "creationTimestamp": "2023-11-15T22:13:20Z"}
     (again,) = await projection.reduce([json.dumps(job).encode()])
     assert again.digest == kept.digest, "another time alone is no change"

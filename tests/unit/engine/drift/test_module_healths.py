@@ -94,6 +94,18 @@ def bench() -> Bench:
     return Bench()
 
 
+async def test_a_resource_that_may_never_get_a_status_holds_nobody(bench: Bench) -> None:
+    await bench.follow()
+    waits = resource_health.ResourceHealth(
+        HealthState.PROGRESSING, "has no status yet", heals_at=bench.clock.time() + 60
+    )
+    await bench.report(waits)
+    assert bench.shown == ["Progressing has no status yet: Deployment app"]
+    assert bench.healths.has_been_healthy(WEB)
+    await bench.after(60.0)
+    assert bench.shown[-1] == "Healthy"
+
+
 async def test_nothing_is_told_before_all_is_known(bench: Bench) -> None:
     await bench.follow()
     assert bench.shown == []

@@ -99,3 +99,47 @@ def test_wrong_rules_are_told(text: str, said: str) -> None:
     with pytest.raises(health_rules.RulesError) as caught:
         health_rules.read(text)
     assert said in str(caught.value)
+
+
+def test_all_rules_of_kinds_yaml_are_rules() -> None:
+    rules = health_rules.of_kinds().rules
+    wrong = {
+        f"{rule.kind}: {said}"
+        for rule in rules
+        for text in (rule.healthy, rule.failed)
+        if text and (said := health_rules.problem(text, EVALUATOR))
+    }
+    assert (wrong, len(rules) > 10) == (set(), True)
+
+
+def conditions(**each: str) -> dict[str, object]:
+    return {"status": {"conditions": [{"type": name, "status": status} for name, status in each.items()]}}
+
+
+GLOO, SCALER = ("gateway.solo.io/v1", "RouteTable"), ("autoscaling/v2", "HorizontalPodAutoscaler")
+REPOSITORY = ("source.toolkit.fluxcd.io/v1", "HelmRepository")
+
+
+@rows.each(
+    ("of_kind", "resource", "state"),
+    [
+        (GLOO, {"status": {"state": 1}}, HealthState.HEALTHY),
+        (GLOO, {"status": {"statuses": {"gloo-system": {"state": "Rejected"}}}}, HealthState.FAILED),
+        (GLOO, {}, HealthState.PROGRESSING),
+        (SCALER, conditions(ScalingActive="True", ScalingLimited="True"), HealthState.HEALTHY),
+        (SCALER, {"status": {"desiredReplicas": 1}}, HealthState.HEALTHY),
+        (REPOSITORY, {"spec": {"type": "oci"}}, HealthState.HEALTHY),
+        (REPOSITORY, {"spec": {}} | conditions(Ready="True"), HealthState.HEALTHY),
+        (REPOSITORY, {"spec": {}} | conditions(Ready="False"), HealthState.FAILED),
+    ],
+)
+def test_kinds_with_words_of_their_own_are_as_their_rules_say(
+    of_kind: tuple[str, str], resource: dict[str, object], state: HealthState
+) -> None:
+    rule = health_rules.of_kind(*of_kind)
+    assert rule is not None
+    assert health_rules.judged(rule.healthy, rule.failed, resource, EVALUATOR)[0] is state
+
+
+def test_another_kind_of_the_same_name_has_no_rule() -> None:
+    assert health_rules.of_kind("example.com/v1", "RouteTable") is None

@@ -23,7 +23,7 @@ def test_a_module_is_healthy_when_all_its_resources_are() -> None:
 def test_a_rollout_is_no_failure_and_says_when_it_will_be_one() -> None:
     assert summed(one("Job a", HEALTHY), one("Deployment web", UPDATING, since=0.5)) == (
         module_health.ModuleHealth(
-            HealthState.PROGRESSING, "1 of 3 pods updated: Deployment web", 600.5, ("Deployment web",)
+            HealthState.PROGRESSING, "1 of 3 pods updated: Deployment web", 600.5, ("Deployment web",), True
         )
     )
 
@@ -36,12 +36,21 @@ def test_one_resource_that_failed_makes_the_module_failed_and_is_named_first() -
     )
 
 
+def test_what_may_never_get_a_status_holds_nothing_and_is_healthy_after_its_time() -> None:
+    new = one("Shop a", ResourceHealth(HealthState.PROGRESSING, "has no status yet", heals_at=60.0))
+    found = summed(new)
+    assert (found.state, found.holds, found.next_deadline) == (HealthState.PROGRESSING, False, 60.0)
+    assert summed(new, one("Deployment web", UPDATING)).holds
+    assert summed(new, now=60.0) == module_health.ModuleHealth(HealthState.HEALTHY)
+
+
 def test_what_is_in_progress_for_too_long_has_failed() -> None:
     found = summed(one("Deployment web", UPDATING), now=600.0)
     assert found == module_health.ModuleHealth(
         HealthState.FAILED,
         "1 of 3 pods updated: Deployment web, for more than 10 min",
         named=("Deployment web",),
+        holds=True,
     )
     assert summed(one("Deployment web", UPDATING), now=599.9).state is HealthState.PROGRESSING
     late = module_health.module_health([one("Deployment web", UPDATING)], 90.0, 90.0)

@@ -108,7 +108,7 @@ CASES: dict[str, tuple[dict[str, Any], HealthState, str]] = {
     "Ready is unknown": (
         resource("x.io/Any", {}, {"conditions": [condition("Ready", "Unknown")]}),
         PROGRESSING,
-        "is not ready",
+        "Ready is Unknown",
     ),
     "a kind without conditions": (resource("x.io/Any", {}, {"phase": "Odd"}), HEALTHY, ""),
     "a kind without a status": (resource("x.io/Any"), HEALTHY, ""),
@@ -194,7 +194,7 @@ CASES: dict[str, tuple[dict[str, Any], HealthState, str]] = {
     "a stateful set whose pods somebody deletes": (
         stateful({"replicas": 2, "updateStrategy": {"type": "OnDelete"}}),
         HEALTHY,
-        "",
+        "whoever runs it deletes the pods to update them",
     ),
     "a stateful set whose partition is updated": (
         stateful(
@@ -234,6 +234,11 @@ CASES: dict[str, tuple[dict[str, Any], HealthState, str]] = {
         "3 of 4 pods created",
     ),
     "a daemon set that updates pods": (daemons(updatedNumberScheduled=1), PROGRESSING, "1 of 4 pods updated"),
+    "a daemon set whose pods somebody deletes": (
+        daemons(updatedNumberScheduled=1) | {"spec": {"updateStrategy": {"type": "OnDelete"}}},
+        HEALTHY,
+        "",
+    ),
     "a daemon set with pods that are not ready": (daemons(numberReady=0), PROGRESSING, "0 of 4 pods ready"),
     "a pod that is ready": (pod("Running", condition("Ready")), HEALTHY, ""),
     "a pod that is not ready": (
@@ -269,7 +274,13 @@ CASES: dict[str, tuple[dict[str, Any], HealthState, str]] = {
     "a job that is done": (job(condition("Complete")), HEALTHY, ""),
     "a job that runs": (job(active=1), HEALTHY, ""),
     "a job that has not started": (job(started=False), PROGRESSING, "has not started"),
-    "a job that is suspended": (job(condition("Suspended"), started=False), HEALTHY, ""),
+    "a job that is suspended": (job(condition("Suspended"), started=False), HEALTHY, "is suspended"),
+    "a cron job": (resource("batch/CronJob", {"suspend": False}, {}), HEALTHY, ""),
+    "a cron job that is suspended": (
+        resource("batch/CronJob", {"suspend": True}, {}),
+        HEALTHY,
+        "is suspended",
+    ),
     "a job that failed": (
         job(condition("Failed", message="Job has reached the specified backoff limit"), failed=4),
         FAILED,
@@ -318,9 +329,10 @@ def test_a_pod_says_when_it_will_have_waited_for_a_node_for_too_long() -> None:
     assert found.fails_at == NOW + 5.0
 
 
-def test_a_rollout_that_is_paused_says_so() -> None:
+def test_a_rollout_that_is_paused_is_a_wish_and_says_so() -> None:
     paused = deployment("a", {"replicas": 1, "paused": True}, **pods(1, replicas=0))
-    assert health_of(paused, NOW).message == "0 of 1 pods created: the rollout is paused"
+    found = health_of(paused, NOW)
+    assert (found.state, found.message, found.rule) == (HEALTHY, "the rollout is paused", "spec.paused")
 
 
 def test_why_pods_cannot_be_created_stands_with_how_many_are_missing() -> None:
@@ -336,9 +348,23 @@ def test_the_last_move_of_a_status_is_the_newest_time_that_it_names() -> None:
     assert resource_health.moved_at({}) == 0.0
 
 
-def test_what_should_have_a_status_and_has_none_is_in_progress() -> None:
+def test_what_should_have_a_status_and_has_none_is_in_progress_for_a_minute() -> None:
+    statuses: list[object] = [None, {}, {"conditions": []}]
+    for status in statuses:
+        new = resource("x.io/Any", {}, status, creationTimestamp=JUST_NOW)
+        found = health_of(new, NOW, has_status=True)
+        assert (found.message, found.heals_at) == ("has no status yet", NOW + 50.0)
+        assert health_of(new, NOW + 50.0, has_status=True) == resource_health.HEALTHY
     assert health_of(resource("x.io/Any"), NOW, has_status=True).message == "has no status yet"
     assert health_of(resource("x.io/Any", {}, {"phase": "Odd"}), NOW, has_status=True).state is HEALTHY
+
+
+def test_what_a_controller_calls_wrong_has_failed_when_it_stays_so() -> None:
+    wrong = condition("Ready", "False", "InvalidSpec", "no such class") | {"lastTransitionTime": JUST_NOW}
+    looked_at = resource("x.io/Any", {}, {"conditions": [wrong]}, creationTimestamp=LONG_AGO)
+    found = health_of(looked_at, NOW)
+    assert (found.state, found.message, found.fails_at) == (PROGRESSING, "no such class", NOW + 5.0)
+    assert health_of(looked_at, NOW + 5.0).state is FAILED
 
 
 def test_what_a_controller_says_is_one_short_line() -> None:

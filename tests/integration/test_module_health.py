@@ -183,7 +183,7 @@ spec:
 """
 
 
-def test_custom_resources_are_as_their_conditions_or_the_modules_rules_say(
+def test_custom_resources_are_as_their_words_or_the_modules_rules_say(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
     group = f"{site.namespace}.example.com"
@@ -197,15 +197,22 @@ def test_custom_resources_are_as_their_conditions_or_the_modules_rules_say(
     (site.modules / "020-db" / "module.yaml").write_text(
         f"health: {{rules: [{rule}, failed: 'self.status.phase == \"Burnt\"'}}]}}\n"
     )
-    operator = site.start().wait_ready()
+    operator = site.start()
 
     def tell(name: str, **status: object) -> None:
         site.patch(f"shops.{group}", name, {"status": status}, subresource="status")
 
+    modules.wait(operator, "web", Ready="True", Healthy="Unknown")
     operator.wait_until(
         lambda: "has no status yet" in modules.condition("web", "Healthy")["message"], "it is looked at"
     )
-    tell("web", conditions=[{"type": "Ready", "status": "True"}])
+    operator.wait_ready()
+    tell("web", phase="Provisioning")
+    operator.wait_until(
+        lambda: modules.condition("web", "Healthy")["message"] == "phase is Provisioning: Shop web",
+        "by a word",
+    )
+    tell("web", phase="Running", conditions=[{"type": "Ready", "status": "True"}])
     modules.wait(operator, "web", Healthy="True")
     tell("web", conditions=[{"type": "Stalled", "status": "True", "message": "no money"}])
     modules.wait(operator, "web", Healthy="False")

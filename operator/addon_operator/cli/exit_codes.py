@@ -19,8 +19,8 @@ class ExitCode(enum.IntEnum):
     USAGE = 2
     """The command line is wrong; nothing was done."""
     FOUND = 3
-    """It worked, and something was found, or differs: always of ``plan`` and ``health explain``, of others with
-    ``--exit-code``."""
+    """It worked, and something was found, or differs: always of ``plan`` and ``health explain``, of
+    others with ``--exit-code``."""
     INTERRUPTED = 130
     """Somebody pressed Ctrl-C; a command that SIGTERM or SIGHUP ends says so as shells do: 128 and more."""
 

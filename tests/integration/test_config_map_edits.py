@@ -9,8 +9,6 @@ from tests.integration import module_objects, operator_site
 
 pytestmark = pytest.mark.integration
 
-COLOR = {"color": "{{ .Values.%s.color }}"}
-
 
 def module(site: operator_site.Site, directory: str) -> pathlib.Path:
     """A module that is on and shows its color."""

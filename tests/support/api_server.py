@@ -33,7 +33,6 @@ NAMESPACE: Final = "addons"
 """The operator's, and that of objects that say nothing else."""
 _STREAMED: Final = 1 << 20
 _METADATA: Final = "as=PartialObjectMetadata"
-_META: Final = {"apiVersion": "meta.k8s.io/v1"}
 
 Object = dict[str, Any]
 Matches = Callable[["Asked"], bool]

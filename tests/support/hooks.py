@@ -41,10 +41,6 @@ class Run:
         """Set keys of sections in the values, as ``set_values(web={"size": 1})``."""
         self.patch_values(*_setting(sections))
 
-    def set_config_values(self, **sections: Any) -> None:  # noqa: ANN401 - JSON
-        """Set keys of sections in the ConfigMap."""
-        self.patch_config_values(*_setting(sections))
-
     def operate(self, *operations: Mapping[str, Any]) -> None:
         """Write operations on objects."""
         self._write("KUBERNETES_PATCH_PATH", operations)

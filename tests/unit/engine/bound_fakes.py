@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from typing_extensions import override
@@ -19,7 +19,7 @@ from addon_operator.engine.bindings import (
     triggers,
     webhooks,
 )
-from addon_operator.engine.hooks import hook_outputs, hook_run, questions
+from addon_operator.engine.hooks import hook_outputs, hook_run
 from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract import binding_contexts, hook_entries, jq_programs
 from addon_operator.hook_contract.configuration import hook_config
@@ -258,42 +258,8 @@ class Hooks(hook_run.HookExecutor):
         return found
 
 
-class AnsweringHooks(hook_run.HookExecutor):
-    """Answers what the test says, as soon as it says so."""
-
-    def __init__(self, answer: Callable[[], Any] = lambda: "yes") -> None:
-        self.answer = answer
-        self.may = asyncio.Event()
-        self.may.set()
-        self.asked: list[questions.Question[Any]] = []
-        self.contexts: list[dict[str, Any]] = []
-        self.effects = hook_outputs.HookEffects()
-
-    @override
-    async def ask(
-        self,
-        hook: state.Hook,
-        context: binding_contexts.Context,
-        labels: events.HookLabels,
-        question: questions.Question[Any],
-    ) -> tuple[Any, hook_outputs.HookEffects]:
-        self.asked.append(question)
-        self.contexts += json.loads(b"".join(binding_contexts.document([context])))
-        await self.may.wait()
-        return self.answer(), self.effects
-
-
 def hook(name: str, document: Mapping[str, object], module: str | None = None) -> state.Hook:
     text = json.dumps({"configVersion": "v1", **document})
     kind = hook_config.HookKind.GLOBAL if module is None else hook_config.HookKind.MODULE
     owner = None if module is None else ModuleName(module)
     return state.Hook(name, fakes.NOWHERE / name, hook_config.parse(text, kind, name), owner)
-
-
-def legacy_hook(document: Mapping[str, object]) -> state.Hook:
-    """A global hook whose configuration has no ``configVersion``."""
-    return state.Hook(
-        "old.sh",
-        fakes.NOWHERE,
-        hook_config.parse(json.dumps(document), hook_config.HookKind.GLOBAL, "old.sh"),
-    )

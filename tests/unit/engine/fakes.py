@@ -2,11 +2,10 @@
 
 import pathlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import TypeVar
 
 from typing_extensions import override
 
-from addon_operator.engine import events, intents, module_states, tasks
+from addon_operator.engine import intents, module_states, tasks
 from addon_operator.engine.modules import module_windows
 from addon_operator.helm import memory, places
 from addon_operator.helm.releases import left_objects, live_objects
@@ -16,7 +15,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import object_patches
 from addon_operator.modules import manifests
-from tests.support import clocks, unused
+from tests.support import clocks, engine, unused
 
 
 class CallTask(tasks.Task):
@@ -49,24 +48,7 @@ class CallTask(tasks.Task):
 NOWHERE = pathlib.Path("/nowhere")
 
 
-Of = TypeVar("Of")
-
-
-class Heard(list[events.Event]):
-    """Events; its ``append`` is the listener."""
-
-    def of(self, kind: type[Of]) -> list[Of]:
-        """Those of one class."""
-        return [event for event in self if isinstance(event, kind)]
-
-    @property
-    def warnings(self) -> list[str]:
-        return [event.text for event in self.of(events.Warned)]
-
-    @property
-    def failures(self) -> list[tuple[str, str, float | None]]:
-        """Owner, error and delay of each failed task."""
-        return [(each.task.owner, str(each.error), each.delay) for each in self.of(events.TaskFailed)]
+Heard = engine.Heard
 
 
 class Inbox(intents.Inbox):

@@ -26,7 +26,7 @@ from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.modules import manifests, model
 from addon_operator.process.children import children
-from tests.support import kinds
+from tests.support import kinds, programs
 
 NAMESPACE = "addons"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
@@ -295,14 +295,6 @@ def records(api: FakeApi) -> release_records.ReleaseRecords:
     return release_records.ReleaseRecords(api, places.ReleaseLocations(NAMESPACE), memory_of())
 
 
-def result(
-    exit_code: int = 0, stdout: bytes | None = None, stderr: str = "", *, timed_out: bool = False
-) -> children.ChildResult:
-    return children.ChildResult(
-        exit_code, 0.0, 0.0, 0.0, 0, timed_out, stdout, False, stderr, stderr.encode()
-    )
-
-
 class FakeHelm(children.Children):
     """A helm without a process: it renders ``render(values)`` and keeps its records in the API."""
 
@@ -361,20 +353,20 @@ class FakeHelm(children.Children):
         if verb in self.fail:
             if verb in ("install", "upgrade") and self.stores_failed:
                 self._store(name, "failed", arguments)
-            return result(1, stderr=f"Error: {self.fail[verb]}")
+            return programs.result(1, stderr=f"Error: {self.fail[verb]}")
         if verb == "template":
-            return result(stdout=self._rendered(arguments).encode())
+            return programs.result(stdout=self._rendered(arguments).encode())
         if verb in ("install", "upgrade"):
             printed = "pending-upgrade" if self.leaves_pending else "deployed"
             self._store(name, printed, arguments)
-            return result(stdout=self._printed(name))
+            return programs.result(stdout=self._printed(name))
         if verb == "rollback":
             self._roll_back(name, int(arguments[2]))
         elif "--keep-history" in arguments:
             self.api.set_status(name, self.api.last(name), "uninstalled")
         else:
             self.api.remove(name)
-        return result()
+        return programs.result()
 
     def _printed(self, name: str) -> bytes:
         try:

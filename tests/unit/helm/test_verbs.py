@@ -10,7 +10,7 @@ from typing_extensions import override
 from addon_operator.helm import binary, capabilities, command, helm_errors, release_types, verbs
 from addon_operator.kernel import names
 from addon_operator.process.children import children
-from tests.unit.helm import fakes
+from tests.support import programs
 
 CALL = command.Call(names.ModuleName("web"))
 FILES = verbs.Files(pathlib.Path("/chart"), pathlib.Path("/values.json"))
@@ -44,7 +44,7 @@ class Recorder(children.Children):
         bounds: children.ChildBounds | None = None,
     ) -> children.ChildResult:
         self.argv = [str(word) for word in argv[1:]]
-        return dataclasses.replace(fakes.result(stdout=b"kind: X\n"), stdout_is_cut=self._is_cut)
+        return dataclasses.replace(programs.result(stdout=b"kind: X\n"), stdout_is_cut=self._is_cut)
 
 
 def helm(recorder: Recorder, tmp_path: pathlib.Path, major: int = 3) -> command.Helm:

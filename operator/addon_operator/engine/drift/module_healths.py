@@ -276,6 +276,10 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
             if verdict.health.state is _HEALTHY:
                 observed.since.pop(watched, None)
                 observed.causes.pop(watched, None)
+                if verdict.health.message:
+                    yield module_health.ObservedHealth(
+                        self._resources.title(module, watched), verdict.health, now
+                    )
                 continue
             # After a start, what is in trouble has been so for as long as its status says.
             began = verdict.moved if is_first and verdict.moved else now

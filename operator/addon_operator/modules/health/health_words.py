@@ -48,8 +48,9 @@ _WORDS: Final[Mapping[Polarity, str]] = {
         completed bound deployed exists valid accepted compliant synced sync up installed created initialized
         provisioned connected enabled established issued finished done normal applied online started stable
         programmed admitted reconciled resolved approved promoted synchronized verified attached registered
-        released scheduled current joined passed published configured updated operational""",
-    Polarity.UNDER_WAY: "pending progress yellow init wait unknown reconcile planned queued partial",
+        released current joined passed published configured updated operational""",
+    Polarity.UNDER_WAY: """
+        pending progress yellow init wait unknown reconcile planned queued partial scheduled""",
     Polarity.WISH: "paused suspended stopped hibernated disabled halted",
     Polarity.ILL: """
         failed fail failure failures error errors errored err red degraded unhealthy invalid rejected warn
@@ -67,6 +68,8 @@ _WHOLE: Final = {
     "notfound": Polarity.ILL,
     "noncompliant": Polarity.ILL,
     "notallowed": Polarity.ILL,
+    "notpermitted": Polarity.ILL,
+    "notvalid": Polarity.ILL,
     "notready": Polarity.UNDER_WAY,
     "submitted": Polarity.UNDER_WAY,
     "waitforfirstconsumer": Polarity.WISH,
@@ -89,6 +92,12 @@ _UNDER_WAY: Final = frozenset({
     "initializing", "issuing",
 })  # fmt: skip
 """Words of conditions; of others on ``ing`` some are work that is always under way, such as archiving."""
+_ENDS: Final = frozenset({
+    "available", "complete", "completed", "done", "finished", "ready", "running", "succeeded", "successful",
+})  # fmt: skip
+"""Last words of reasons for a condition under way that has come to its end."""
+_PLACED: Final = "scheduled"
+"""As a condition, something has its place; as a phase, it waits for its turn."""
 _PARENTS_OF_OTHERS: Final = "NoMatchingParent"
 """The reason for a parent that another controller looks after."""
 _WORK: Final = frozenset({
@@ -100,7 +109,9 @@ _SPLIT: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _FIELDS: Final = frozenset({"phase", "state", "status", "health", "compliant"})
 _FLAGS: Final = {"ready": Polarity.UNDER_WAY, "healthy": Polarity.ILL, "readytouse": Polarity.UNDER_WAY}
 """Flags of a status, and what it means that one is false."""
-_TROUBLES: Final = frozenset({"error", "errormessage", "errmsg", "failuremessage", "failurereason"})
+_TROUBLES: Final = frozenset(
+    {"error", "errormessage", "errmsg", "failuremessage", "failurereason", "lasterrors"}
+)
 """Fields of a status that are there only in trouble."""
 _COUNTS: Final = {
     "readyReplicas": "ready",
@@ -166,13 +177,16 @@ def conditions(part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def decisive(resource: KubernetesObject) -> Word | None:
     """Return what decides how a resource is; ``None`` if it has no word that the table knows."""
     spec, status = _mapping(resource.get("spec")), _mapping(resource.get("status"))
+    strategy = _mapping(spec.get("updateStrategy"))
+    rolling = {**strategy, **_mapping(strategy.get("rollingUpdate"))}
     for key in ("paused", "suspend", "suspended"):
-        if spec.get(key) is True:
-            return Word(Polarity.WISH, f"spec.{key} is true", f"spec.{key}")
+        if spec.get(key) is True or rolling.get(key) is True:
+            place = f"spec.{key}" if spec.get(key) is True else f"spec.updateStrategy, {key}"
+            return Word(Polarity.WISH, f"{place} is true", place)
     found = (
         *_of_conditions(status, _mapping(resource.get("metadata")).get("generation")),
         *_of_fields(str(resource.get("kind")), status),
-        *_of_replicas(spec, status),
+        *_of_replicas(spec, status, rolling.get("partition")),
     )
     return max(found, key=lambda word: word.polarity, default=None)
 
@@ -221,6 +235,8 @@ def _of_type(parts: Sequence[str]) -> tuple[Polarity | None, str]:
     for before, word in reversed(list(zip(["", *parts], parts, strict=False))):
         if word in _FREE:
             return None, word
+        if word == _PLACED:
+            return Polarity.WELL, word
         if word in _UNDER_WAY:
             return Polarity.UNDER_WAY, word
         if (meaning := _POLARITIES.get(word)) is not None:
@@ -233,7 +249,8 @@ def _of_condition(meaning: Polarity | None, decides: str, one: Mapping[str, Any]
     kind, reason = str(one.get("type")), str(one.get("reason") or "")
     status = str(one.get("status")).capitalize()
     of_reason = polarity_of(reason)
-    if (found := _of_status(meaning, status, of_reason)) is None:
+    has_ended = not _ENDS.isdisjoint(words(reason[:_LONGEST])[-1:])
+    if (found := _of_status(meaning, status, of_reason, has_ended=has_ended)) is None:
         return None
     if meaning is Polarity.WELL and status == "False" and of_reason in (None, Polarity.WELL):
         is_wrong = decides in _VERDICTS or _is_bad_news(said(one))
@@ -244,7 +261,9 @@ def _of_condition(meaning: Polarity | None, decides: str, one: Mapping[str, Any]
     return Word(found, "" if found is Polarity.WELL else text, rule, is_final=kind == "Stalled")
 
 
-def _of_status(meaning: Polarity | None, status: str, of_reason: Polarity | None) -> Polarity | None:
+def _of_status(
+    meaning: Polarity | None, status: str, of_reason: Polarity | None, *, has_ended: bool
+) -> Polarity | None:
     if meaning is Polarity.WELL:
         if status == "True":
             return Polarity.WELL
@@ -255,8 +274,9 @@ def _of_status(meaning: Polarity | None, status: str, of_reason: Polarity | None
         return Polarity.ILL if is_open and of_reason is Polarity.ILL else None
     if status != "True":
         return None
-    ended = meaning is Polarity.UNDER_WAY and of_reason in (Polarity.WELL, Polarity.ILL)
-    return of_reason if ended else meaning
+    if meaning is Polarity.UNDER_WAY and (of_reason is Polarity.ILL or has_ended):
+        return of_reason
+    return meaning
 
 
 def _is_bad_news(message: str) -> bool:
@@ -295,9 +315,11 @@ def _of_value(place: str, value: object, *, is_work: bool) -> Iterator[Word]:
         yield Word(meaning, text, f"{place} is {shown}")
 
 
-def _of_replicas(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[Word]:
+def _of_replicas(spec: Mapping[str, Any], status: Mapping[str, Any], kept: object) -> Iterator[Word]:
     wanted = spec.get("replicas", status.get("replicas", status.get("desiredNumberScheduled")))
     for key, done in _COUNTS.items():
         count = status.get(key)
-        if type(wanted) is int and type(count) is int and count < wanted:
+        # A partition says how many pods keep the old revision.
+        spared = kept if done == "updated" and type(kept) is int else 0
+        if type(wanted) is int and type(count) is int and count < wanted - spared:
             yield Word(Polarity.UNDER_WAY, f"{count} of {wanted} pods {done}", f"status.{key}")

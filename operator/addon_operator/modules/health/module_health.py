@@ -9,6 +9,7 @@ from addon_operator.modules.health import pod_causes, resource_health
 DEADLINE_SECONDS: Final = 600.0
 """How long a resource may be in progress if ``health.deadline`` says nothing."""
 _NAMED: Final = 3
+_HEALTHY: Final = resource_health.HealthState.HEALTHY
 _WORST_FIRST: Final = (resource_health.HealthState.FAILED, resource_health.HealthState.PROGRESSING)
 
 
@@ -48,7 +49,8 @@ class ModuleHealth:
 
     state: resource_health.HealthState
     message: str = ""
-    """The first three resources that are not healthy, failed ones first, and why; empty if all are."""
+    """The first three resources that are not healthy, failed ones first, and why; if all are, what somebody
+    wishes of them, such as a pause."""
     next_deadline: float | None = None
     """When the first resource in progress will have been so for too long, if none changes before."""
     named: tuple[str, ...] = ()
@@ -64,14 +66,15 @@ def module_health(
 
     What is in progress for ``deadline`` seconds or longer has failed. A module without resources is healthy.
     """
+    observed = list(resources)
+    wished = [one for one in observed if one.health.message and one.health.state is _HEALTHY]
     troubled = [
         _after_deadline(one, now, deadline)
-        for one in resources
-        if one.health.state is not resource_health.HealthState.HEALTHY
-        and (one.health.heals_at is None or one.health.heals_at > now)
+        for one in observed
+        if one.health.state is not _HEALTHY and (one.health.heals_at is None or one.health.heals_at > now)
     ]
     if not troubled:
-        return ModuleHealth(resource_health.HealthState.HEALTHY)
+        return ModuleHealth(_HEALTHY, _told(sorted(wished, key=str)))
     troubled.sort(key=lambda one: (_WORST_FIRST.index(one.health.state), one.resource))
     waiting = (
         _fails_at(one, deadline)

@@ -25,6 +25,10 @@ PASSING_SECONDS: Final = 15.0
 """How long a controller may call something wrong before that is a failure."""
 NO_STATUS_SECONDS: Final = 60.0
 """How long after it was made a resource may have no status before it counts as one that never has any."""
+_ON_DELETE: Final = (
+    "pods of the last revision come when somebody deletes the others",
+    "spec.updateStrategy.type",
+)
 _MOST_DIGITS: Final = 20
 _NO_DEADLINE: Final = 2**31 - 1
 """As ``progressDeadlineSeconds``, the controller takes it for none."""
@@ -89,7 +93,10 @@ def in_passing(resource: KubernetesObject) -> ResourceHealth | None:
     if _text(resource, "metadata", "deletionTimestamp"):
         finalizers = resource["metadata"].get("finalizers")
         named = [one for one in finalizers if isinstance(one, str)] if isinstance(finalizers, list) else []
-        return _progressing("is being deleted" + (f", waits for {', '.join(named[:3])}" if named else ""))
+        waits = f", waits for {', '.join(named[:3])}" if named else ""
+        return dataclasses.replace(
+            _progressing(f"is being deleted{waits}"), rule="metadata.deletionTimestamp"
+        )
     return _generation(resource)
 
 
@@ -107,14 +114,15 @@ def _generation(resource: KubernetesObject) -> ResourceHealth | None:
         observed = int(text[:_MOST_DIGITS])
     if generation is None or observed is None or generation == observed:
         return None
-    return _progressing(f"its controller has not seen the last change yet (generation {generation})")
+    unseen = _progressing(f"its controller has not seen the last change yet (generation {generation})")
+    return dataclasses.replace(unseen, rule="status.observedGeneration")
 
 
 def _by_words(resource: KubernetesObject, now: float, *, has_status: bool) -> ResourceHealth:
     word = health_words.decisive(resource)
     if word is None:
         status = resource.get("status")
-        is_empty = not status or (isinstance(status, dict) and status.get("conditions") == [])
+        is_empty = not status or (isinstance(status, dict) and isinstance(status.get("conditions"), list))
         return _without_status(resource, now) if has_status and is_empty else HEALTHY
     state, fails_at = _STATES[word.polarity], None
     if state is HealthState.FAILED and not word.is_final:
@@ -185,7 +193,7 @@ def _replica_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
 
 def _stateful_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
     if _text(resource, "spec", "updateStrategy", "type") == "OnDelete":
-        return _wished("whoever runs it deletes the pods to update them", "spec.updateStrategy.type")
+        return HEALTHY if _has_one_revision(resource) else _wished(*_ON_DELETE)
     wanted, there = _wanted(resource), _count(resource, "replicas")
     scaled = (
         _too_few(there, wanted, "created")
@@ -199,8 +207,11 @@ def _stateful_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
         return _too_few(_count(resource, "updatedReplicas"), wanted - partition, "updated") or HEALTHY
     if (missing := _too_few(_count(resource, "currentReplicas"), wanted, "current")) is not None:
         return missing
-    revisions = {_text(resource, "status", key) for key in ("currentRevision", "updateRevision")}
-    return HEALTHY if len(revisions) == 1 else _progressing("not all pods have the new revision")
+    return HEALTHY if _has_one_revision(resource) else _progressing("not all pods have the new revision")
+
+
+def _has_one_revision(resource: KubernetesObject) -> bool:
+    return len({_text(resource, "status", key) for key in ("currentRevision", "updateRevision")}) == 1
 
 
 def _daemon_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
@@ -209,14 +220,14 @@ def _daemon_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
     wanted = _number(resource, "status", "desiredNumberScheduled")
     if wanted is None or any(_number(resource, *keys) is None for keys in generations):
         return _progressing("its controller has not seen it yet")
+    outdated = _too_few(_count(resource, "updatedNumberScheduled"), wanted, "updated")
     is_manual = _text(resource, "spec", "updateStrategy", "type") == "OnDelete"
-    updated = wanted if is_manual else _count(resource, "updatedNumberScheduled")
     return (
         _too_few(_count(resource, "currentNumberScheduled"), wanted, "created")
-        or _too_few(updated, wanted, "updated")
+        or (None if is_manual else outdated)
         or _too_few(_count(resource, "numberAvailable"), wanted, "available")
         or _too_few(_count(resource, "numberReady"), wanted, "ready")
-        or HEALTHY
+        or (HEALTHY if outdated is None else _wished(*_ON_DELETE))
     )
 
 
@@ -303,6 +314,12 @@ def _cron_job(resource: KubernetesObject, _now: float) -> ResourceHealth:
     return _wished("is suspended", "spec.suspend") if _field(resource, "spec", "suspend") is True else HEALTHY
 
 
+def _budget(resource: KubernetesObject, _now: float) -> ResourceHealth:
+    # What its controller has seen, it has computed: the generation says so.
+    failed = (one for one in _conditions(resource) if one.get("reason") == "SyncFailed")
+    return next((_failed("its pods cannot be counted", health_words.said(one)) for one in failed), HEALTHY)
+
+
 def _always(_resource: KubernetesObject, _now: float) -> ResourceHealth:
     return HEALTHY
 
@@ -321,8 +338,7 @@ _RULES: Final[Mapping[tuple[str, str], _Rule]] = {
     ("apps", "StatefulSet"): _stateful_set,
     ("batch", "CronJob"): _cron_job,
     ("batch", "Job"): _job,
-    # What its controller has seen, it has computed: the generation says so.
-    ("policy", "PodDisruptionBudget"): _always,
+    ("policy", "PodDisruptionBudget"): _budget,
 }
 WITH_RULES: Final = frozenset(_RULES)
 """Kinds, each with its group before it, that have rules of their own."""

@@ -106,6 +106,12 @@ async def test_a_resource_that_may_never_get_a_status_holds_nobody(bench: Bench)
     assert bench.shown[-1] == "Healthy"
 
 
+async def test_a_wish_is_healthy_and_said(bench: Bench) -> None:
+    await bench.follow()
+    await bench.report(resource_health.ResourceHealth(HealthState.HEALTHY, "the rollout is paused"))
+    assert bench.shown == ["Healthy the rollout is paused: Deployment app"]
+
+
 async def test_nothing_is_told_before_all_is_known(bench: Bench) -> None:
     await bench.follow()
     assert bench.shown == []

@@ -20,6 +20,14 @@ def test_a_module_is_healthy_when_all_its_resources_are() -> None:
     assert summed() == summed(one("Job a", HEALTHY)) == module_health.ModuleHealth(HealthState.HEALTHY)
 
 
+def test_what_somebody_wishes_is_healthy_and_said() -> None:
+    paused = one("Deployment web", ResourceHealth(HealthState.HEALTHY, "the rollout is paused"))
+    assert summed(paused) == module_health.ModuleHealth(
+        HealthState.HEALTHY, "the rollout is paused: Deployment web"
+    )
+    assert summed(paused, one("Job z", BROKEN)).message == "failed: Job z"
+
+
 def test_a_rollout_is_no_failure_and_says_when_it_will_be_one() -> None:
     assert summed(one("Job a", HEALTHY), one("Deployment web", UPDATING, since=0.5)) == (
         module_health.ModuleHealth(

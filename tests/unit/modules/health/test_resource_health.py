@@ -194,7 +194,12 @@ CASES: dict[str, tuple[dict[str, Any], HealthState, str]] = {
     "a stateful set whose pods somebody deletes": (
         stateful({"replicas": 2, "updateStrategy": {"type": "OnDelete"}}),
         HEALTHY,
-        "whoever runs it deletes the pods to update them",
+        "",
+    ),
+    "a stateful set whose pods somebody has yet to delete": (
+        stateful({"replicas": 2, "updateStrategy": {"type": "OnDelete"}}, updateRevision="b"),
+        HEALTHY,
+        "pods of the last revision come when somebody deletes the others",
     ),
     "a stateful set whose partition is updated": (
         stateful(
@@ -237,7 +242,7 @@ CASES: dict[str, tuple[dict[str, Any], HealthState, str]] = {
     "a daemon set whose pods somebody deletes": (
         daemons(updatedNumberScheduled=1) | {"spec": {"updateStrategy": {"type": "OnDelete"}}},
         HEALTHY,
-        "",
+        "pods of the last revision come when somebody deletes the others",
     ),
     "a daemon set with pods that are not ready": (daemons(numberReady=0), PROGRESSING, "0 of 4 pods ready"),
     "a pod that is ready": (pod("Running", condition("Ready")), HEALTHY, ""),
@@ -287,6 +292,15 @@ CASES: dict[str, tuple[dict[str, Any], HealthState, str]] = {
         "failed, 4 of its pods did: Job has reached the specified backoff limit",
     ),
     "a disruption budget": (resource("policy/PodDisruptionBudget", {}, {}), HEALTHY, ""),
+    "a disruption budget whose pods cannot be counted": (
+        resource(
+            "policy/PodDisruptionBudget",
+            {},
+            {"conditions": [condition("DisruptionAllowed", "False", "SyncFailed", "no controller")]},
+        ),
+        FAILED,
+        "its pods cannot be counted: no controller",
+    ),
     "a service in the cluster": (resource("Service", {"type": "ClusterIP"}, {}), HEALTHY, ""),
     "a load balancer with an address": (
         resource("Service", {"type": "LoadBalancer", "clusterIP": "10.0.0.1"}, {}),

@@ -1,5 +1,6 @@
 """Settings of the unit tests."""
 
+import gc
 import os
 import pathlib
 import shutil
@@ -52,3 +53,10 @@ def _nothing_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterat
         for variable in (locations.CACHE_VARIABLE, locations.STATE_VARIABLE):
             patch.setenv(variable, str(tmp_path_factory.mktemp("locations")))
         yield
+
+
+@pytest.fixture(scope="module")
+def nothing_to_collect() -> None:
+    """For tests that run pytest: each run looks for garbage, and would look at what all tests before left."""
+    gc.collect()
+    gc.freeze()

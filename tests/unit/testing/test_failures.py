@@ -11,6 +11,7 @@ import pytest
 from addon_operator.testing import counting, suites
 from tests.support import rows
 
+pytestmark = pytest.mark.usefixtures("nothing_to_collect")
 FILES = {
     "010-good": {"tests/good.yaml": "- {name: runs, expect: {enabled: true}}\n"},
     "020-syntax": {"tests/test_a.py": "def test_a(module):\n    assert module.values(\n"},
@@ -56,7 +57,7 @@ class Ran:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def ran(tmp_path_factory: pytest.TempPathFactory, nothing_to_collect: None) -> Ran:
     modules = tmp_path_factory.mktemp("suites") / "modules"
     for module, files in FILES.items():
         for name, text in ({"module.yaml": "", "values.yaml": ""} | files).items():

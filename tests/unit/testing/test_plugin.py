@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("nothing_to_collect")
 MODULE_TEST = (
     "def test_it(snapshot, module, modules, global_hooks):\n    snapshot({'name': module.path.name})\n"
 )

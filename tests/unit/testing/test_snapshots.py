@@ -10,6 +10,7 @@ from addon_operator.cli import main
 from addon_operator.testing import snapshots
 from addon_operator.testing.modules import manifests
 
+pytestmark = pytest.mark.usefixtures("nothing_to_collect")
 OBJECT = {"kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"text": "a\nb\n", "on": "yes"}}
 
 

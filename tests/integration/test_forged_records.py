@@ -3,16 +3,17 @@
 import base64
 import gzip
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import module_objects, operator_site
+from tests.integration import module_objects, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
-CASES: Final = ("upgraded", "disabled", "healed", "drifted", "backed", "stuck")
+CASES: Final = ("upgraded", "disabled", "healed", "drifted", "backed", "stuck", "hidden", "split")
 BREAKS: Final = """\
 {{ if .Values.backed.fails }}
 apiVersion: v1
@@ -83,27 +84,51 @@ class Attack:
         name = f"sh.helm.release.v1.{case}.v1"
         self._site.label(self._kind, name, {"status": status}, self.edge)
 
-    def forge(self, case: str, namespace: str) -> None:
-        """Make a record of a release that there never was, with the labels of this operator."""
+    def forge(self, case: str, namespace: str, label: str = "1", number: int = 1) -> None:
+        """Make a record of a release that there never was, with the labels of this operator.
+
+        ``number`` is the revision that Helm, which looks inside, takes it for.
+        """
         release = {
             "name": case,
             "namespace": namespace,
-            "version": 1,
+            "version": number,
             "info": {"status": "deployed", "first_deployed": "2024-01-01T00:00:00Z"},
             "chart": {"metadata": {"name": case, "version": "1", "apiVersion": "v2"}},
             **self.content(case),
         }
-        labels = {"owner": "helm", "name": case, "version": "1", "status": "deployed"}
+        labels = {"owner": "helm", "name": case, "version": label, "status": "deployed"}
         labels |= {"addon-operator.io/managed": "true", "addon-operator.io/revision": "1"}
         labels |= {"addon-operator.io/digest": "a" * 52, "addon-operator.io/operator": self._site.namespace}
         body = {"metadata": {"labels": labels}, "data": {"release": self._stored(release)}}
         if self._kind == "secret":
             body["type"] = "helm.sh/release.v1"
-        self._site.create(self._kind, f"sh.helm.release.v1.{case}.v1", body, namespace)
+        self._site.create(self._kind, f"sh.helm.release.v1.{case}.v{label}", body, namespace)
+
+    def lie(self) -> None:
+        """Have Helm take records for the last revision, or for one that is deployed, by what is inside."""
+        self.forge("hidden", self.edge, label="x", number=100)
+        self.mark("split", "failed")
+
+    def delete(self, case: str, label: str) -> None:
+        """Delete a record, as a person does whom the operator has told so."""
+        self._site.delete(self._kind, f"sh.helm.release.v1.{case}.v{label}", namespace=self.edge)
 
     def _stored(self, release: dict[str, Any]) -> str:
         text = base64.b64encode(gzip.compress(json.dumps(release).encode()))
         return (base64.b64encode(text) if self._kind == "secret" else text).decode()
+
+
+def see_lies_refused(
+    attack: Attack, operator: operator_process.OperatorProcess, told: Callable[[str], str]
+) -> None:
+    """A record that says one thing outside and another inside; deleted then."""
+    lies = {"hidden": "x", "split": "1"}
+    operator.wait_until(
+        lambda: all("is not what its name" in told(each) for each in lies), "both are refused"
+    )
+    for case, label in lies.items():
+        attack.delete(case, label)
 
 
 @pytest.mark.parametrize("driver", ["secret", pytest.param("configmap", marks=pytest.mark.slow)])
@@ -129,9 +154,10 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     operator = site.start(**options).wait_ready().wait_idle()
     victims = {each: attack.victim(f"victim-{each}") for each in (*CASES, "guest", "stranger")}
     own = {each: attack.uid(each, attack.edge) for each in CASES}
-    for case in CASES[:-1]:
+    for case in {*CASES} - {"stuck", "hidden"}:
         attack.edit(case)
     attack.mark("stuck", "uninstalling")
+    attack.lie()
     attack.forge("guest", attack.edge)
     attack.forge("stranger", attack.strange)
 
@@ -148,8 +174,7 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     site.config(
         upgraded="a: two\n",
         backed="fails: true\n",
-        stuck="a: two\n",
-        drifted="a: two\n",
+        **dict.fromkeys(("stuck", "drifted", "hidden", "split"), "a: two\n"),
         disabledEnabled="false",
     )
     operator.wait_until(lambda: data("upgraded") == "two", "the upgrade")
@@ -159,6 +184,8 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     operator.wait_until(
         lambda: "there is no rollback" in str(seen.condition("backed", "Ready")["message"]), "no rollback"
     )
+    see_lies_refused(attack, operator, lambda case: str(seen.condition(case, "Ready")["message"]))
+    operator.wait_until(lambda: data("hidden") == data("split") == "two", "it goes on without that record")
     site.config(backed="{}\n")
     operator.wait_idle().stop()
     site.start(**options).wait_ready().wait_idle().stop()

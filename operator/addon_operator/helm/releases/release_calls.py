@@ -37,8 +37,10 @@ class ReleaseCalls:
     async def begin(self, name: str, verb: str, number: int) -> None:
         """Remember that a call begins, which makes or works on this revision of a release.
 
-        Raises what :meth:`.Memory.write` raises; then the call must not begin.
+        Raises what :meth:`.Memory.write` and :meth:`.ReleaseRecords.check_labels` raise; then the call must
+        not begin.
         """
+        await self._records.check_labels(name)
         self._records.proofs.begin(name)
         call = remembered.CallUnderWay(verb=verb, number=number, began=time.time())
         place = self._places.of(name)
@@ -165,12 +167,23 @@ class ReleaseCalls:
 
         await asyncio.gather(*map(take, filter(self._records.is_private, found)))
         self.taken_over = frozenset(found)
-        if found:
-            self._warn(
-                names.ModuleName(""),
-                "nothing was remembered of releases, so these are taken over, and none is "
-                f"removed yet: {names.listed(sorted(map(self._places.title, found)), _SHOWN)}",
+        if not found:
+            return
+        text = (
+            "nothing was remembered of releases, so these are taken over, and none is "
+            f"removed yet: {names.listed(sorted(map(self._places.title, found)), _SHOWN)}"
+        )
+        strays = [
+            self._places.title(name)
+            for name in found
+            if not self._places.is_of_module(name) and not self._records.is_private(name)
+        ]
+        if strays:
+            text += (
+                f"; of these no module has {names.listed(sorted(strays), _SHOWN)}, and others may have "
+                "written that: remove what is not needed with 'helm uninstall'"
             )
+        self._warn(names.ModuleName(""), text)
 
     async def _is_by_go_operator(self, record: release_records.Record) -> bool:
         """Say whether the Go operator made a revision since, after a move back to it.

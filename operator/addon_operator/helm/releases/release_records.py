@@ -20,6 +20,10 @@ from addon_operator.kube.client import client
 from addon_operator.modules import keeping, manifests, release
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, zlib.error)
+"""What decoding raises for what is no release."""
+_MOST_AHEAD: Final = 2**31
+"""Revisions after the last one of ours that others may have made; Helm counts no further than 2⁶³."""
 _NO_CHECKSUMS: Final = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
 
 
@@ -62,6 +66,8 @@ class ReleaseRecords:
         self._is_complete = False
         self._doubted: set[str] = set()
         self._touched: set[str] = set()
+        self._read_through: dict[str, set[tuple[str, str]]] = {}
+        """Records of releases, by name and version, that say inside what they say outside."""
 
     @property
     def known(self) -> Mapping[str, Record]:
@@ -135,6 +141,48 @@ class ReleaseRecords:
             f"releaseName or namespace, or, if there is no such operator any more, remove the labels "
             f"{release.OPERATOR_LABEL} and {release.CONFIG_MAP_LABEL} from the record {self.title(record)}",
         )
+
+    async def check_labels(self, name: str) -> None:
+        """Raise :class:`.HelmError` if Helm would take records of a release for other revisions than we.
+
+        Helm goes by what is in a record, and the operator by its labels and its name. Where only the operator
+        writes records, Helm has written both.
+        """
+        if self.is_private(name):
+            return
+        place, right = self.places.of(name), set[tuple[str, str]]()
+        known = self._read_through.get(name, right)
+        for found in await self._lists.of(name):
+            metadata = found["metadata"]
+            key = metadata["name"], metadata["resourceVersion"]
+            if key not in known and not await self._is_as_labelled(place, metadata["name"]):
+                raise helm_errors.HelmError(
+                    name,
+                    f"the record {place.namespace}/{key[0]} of release {name} is not what its name and "
+                    "labels say, and Helm would go by what is in it: somebody else has made it; delete it",
+                )
+            right.add(key)
+        self._read_through[name] = right
+
+    async def _is_as_labelled(self, place: places.ReleaseLocation, object_name: str) -> bool:
+        try:
+            stored = await self._api.get(f"{self._lists.path(place.namespace)}/{object_name}")
+        except api_errors.NotFound:
+            return True
+        labels = stored["metadata"].get("labels") or {}
+        label = labels.get("version", "")
+        text = str((stored.get("data") or {}).get("release"))
+        try:
+            decoded = await asyncio.to_thread(record_format.decode, text, is_secret=self._is_secret)
+        except _UNREADABLE:
+            return False
+        number = decoded.get("version")
+        status = (decoded.get("info") or {}).get("status")
+        said = (decoded.get("name"), decoded.get("namespace"), str(number), status, object_name)
+        named = f"sh.helm.release.v1.{place.name}.v{label}"
+        wanted = (place.name, place.namespace, label, labels.get("status"), named)
+        most = self.memory.of(place).last + _MOST_AHEAD
+        return said == wanted and type(number) is int and 0 < number < most
 
     def is_of_another(self, revision: release.Revision) -> bool:
         """Say whether the labels of another operator claim a release."""
@@ -580,15 +628,7 @@ class ReleaseRecords:
     def _naming(self, record: Record) -> Iterator[None]:
         try:
             yield
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            OSError,
-            EOFError,
-            zlib.error,
-        ) as error:
+        except _UNREADABLE as error:
             raise helm_errors.ReleaseRecordError(
                 f"the record {self.title(record)} of release {record.revision.release} cannot be decoded "
                 f"({type(error).__name__}), by Helm neither: restore it, or delete it; the next run "

@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.helm import helm_errors, places
-from addon_operator.helm.releases import record_lists, release_calls, release_records
+from addon_operator.helm.releases import record_format, record_lists, release_calls, release_records
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
@@ -31,8 +31,10 @@ class Api(client.KubeClient):
         labels = {"name": name, "version": "1", "status": "deployed", "owner": "helm"}
         if operator:
             labels |= {release.OPERATOR_LABEL: operator, release.MANAGED_LABEL: "true"}
-        metadata = {"namespace": namespace, "name": f"{name}.v1", "labels": labels, "resourceVersion": "1"}
-        data = {"release": fakes.storage_text("kind: ConfigMap")}
+        stored = f"sh.helm.release.v1.{name}.v1"
+        metadata = {"namespace": namespace, "name": stored, "labels": labels, "resourceVersion": "1"}
+        made = {"name": name, "namespace": namespace, "version": 1, "info": {"status": "deployed"}}
+        data = {"release": record_format.stored({**made, "manifest": "kind: ConfigMap"}, is_secret=True)}
         self.objects.append({"metadata": metadata, "data": data})
 
     @override
@@ -148,7 +150,7 @@ async def test_a_release_elsewhere_is_found_when_no_module_names_its_namespace_a
     after = await started(api, secret)
     assert list(await after.read_all()) == ["edge/web"]
     await calls(after).observed()
-    assert api.lists == [_ALL, _ALL]
+    assert api.lists == [_ALL, _path("edge"), _ALL]
     assert list(await (await started(api, secret)).read_all()) == ["edge/web"]
 
 

@@ -68,6 +68,7 @@ _WHOLE: Final = {
     "notfound": Polarity.ILL,
     "noncompliant": Polarity.ILL,
     "notallowed": Polarity.ILL,
+    "novalid": Polarity.ILL,
     "notpermitted": Polarity.ILL,
     "notvalid": Polarity.ILL,
     "notready": Polarity.UNDER_WAY,
@@ -264,19 +265,26 @@ def _of_condition(meaning: Polarity | None, decides: str, one: Mapping[str, Any]
 def _of_status(
     meaning: Polarity | None, status: str, of_reason: Polarity | None, *, has_ended: bool
 ) -> Polarity | None:
+    if meaning is Polarity.UNDER_WAY:
+        return _of_progress(status, of_reason, has_ended=has_ended)
     if meaning is Polarity.WELL:
         if status == "True":
             return Polarity.WELL
         return Polarity.UNDER_WAY if of_reason in (None, Polarity.WELL) else of_reason
     if status == "False":
-        # It has ended badly; of what the table does not know only the reason says whether that is well.
-        is_open = meaning in (None, Polarity.UNDER_WAY)
-        return Polarity.ILL if is_open and of_reason is Polarity.ILL else None
-    if status != "True":
+        # Of what the table does not know, only the reason says whether it is well that it is false.
+        return Polarity.ILL if meaning is None and of_reason is Polarity.ILL else None
+    return meaning if status == "True" else None
+
+
+def _of_progress(status: str, of_reason: Polarity | None, *, has_ended: bool) -> Polarity | None:
+    if status == "Unknown":
+        return Polarity.WISH if of_reason is Polarity.WISH else Polarity.UNDER_WAY
+    if of_reason is Polarity.ILL:
+        return Polarity.ILL
+    if status == "False":
         return None
-    if meaning is Polarity.UNDER_WAY and (of_reason is Polarity.ILL or has_ended):
-        return of_reason
-    return meaning
+    return Polarity.WELL if has_ended else Polarity.UNDER_WAY
 
 
 def _is_bad_news(message: str) -> bool:

@@ -63,6 +63,8 @@ CASES: dict[str, tuple[dict[str, Any], HealthState]] = {
     "not degraded": (shop("Available=True", "Degraded=False"), HEALTHY),
     "progress that has ended well": (shop("Progressing=True/NewRevisionAvailable"), HEALTHY),
     "progress that has ended badly": (shop("Progressing=False/RolloutAborted"), FAILED),
+    "progress that is not known": (shop("Available=True", "Progressing=Unknown"), PROGRESSING),
+    "progress that is held": (shop("Progressing=Unknown/RolloutPaused"), HEALTHY),
     "reconciling": (shop("Reconciling=True", "Ready=True"), PROGRESSING),
     "reconciling after an error": (shop("Reconciling=True/ProgressingWithRetry"), FAILED),
     "a part that is not ready": (shop("WebhookReady=False"), PROGRESSING),

@@ -27,14 +27,16 @@ class Api(client.KubeClient):
         self.lists: list[str] = []
         self.writes: list[str] = []
 
-    def put(self, namespace: str, name: str, operator: str = "") -> None:
+    def put(self, namespace: str, name: str, operator: str = "", inside: Mapping[str, object] = {}) -> None:
+        """``inside``: what the content says that the labels do not."""
         labels = {"name": name, "version": "1", "status": "deployed", "owner": "helm"}
         if operator:
             labels |= {release.OPERATOR_LABEL: operator, release.MANAGED_LABEL: "true"}
         stored = f"sh.helm.release.v1.{name}.v1"
         metadata = {"namespace": namespace, "name": stored, "labels": labels, "resourceVersion": "1"}
         made = {"name": name, "namespace": namespace, "version": 1, "info": {"status": "deployed"}}
-        data = {"release": record_format.stored({**made, "manifest": "kind: ConfigMap"}, is_secret=True)}
+        text = record_format.stored({**made, "manifest": "kind: ConfigMap", **inside}, is_secret=True)
+        data = {"release": text}
         self.objects.append({"metadata": metadata, "data": data})
 
     @override
@@ -229,3 +231,49 @@ async def test_a_namespace_that_may_not_be_read_now_is_not_forgotten(
     assert await second.read_all() == {}
     await calls(second).observed()
     assert second.memory.locations == [places.ReleaseLocation("locked", "db")]
+
+
+LIES: dict[str, dict[str, object]] = {
+    "a later revision": {"version": 100},
+    "a revision that is a text": {"version": "1"},
+    "a revision that is no integer": {"version": 1.0},
+    "another status": {"info": {"status": "failed"}},
+    "another release": {"name": "other"},
+    "another namespace": {"namespace": "addons"},
+    "a key that Helm takes for another one": {"Version": 100},
+}
+
+
+async def test_no_call_begins_while_helm_would_take_a_record_for_another_revision(
+    api: Api, secret: fakes.SecretApi
+) -> None:
+    records = await started(api, secret, ("web", "edge"))
+    api.put("edge", "web", operator="addons")
+    await calls(records).begin("web", "upgrade", 2)
+    for lie, inside in LIES.items():
+        api.objects.clear()
+        api.put("edge", "web", inside=inside)
+        api.objects[0]["metadata"]["resourceVersion"] = lie
+        with pytest.raises(helm_errors.HelmError, match="is not what its name and labels say"):
+            await calls(records).begin("web", "upgrade", 2)
+    for outside in (
+        {"name": "sh.helm.release.v1.web.v01"},
+        {"labels": {"name": "web", "status": "deployed"}},
+    ):
+        api.objects.clear()
+        api.put("edge", "web")
+        api.objects[0]["metadata"] |= {"resourceVersion": str(outside), **outside}
+        with pytest.raises(helm_errors.HelmError, match="is not what its name and labels say"):
+            await calls(records).begin("web", "upgrade", 2)
+
+
+async def test_a_revision_from_which_helm_cannot_count_on_is_refused(
+    api: Api, secret: fakes.SecretApi
+) -> None:
+    records = await started(api, secret, ("web", "edge"))
+    most = 2**63 - 2
+    api.put("edge", "web", inside={"version": most})
+    metadata = api.objects[0]["metadata"]
+    metadata["name"], metadata["labels"]["version"] = f"sh.helm.release.v1.web.v{most}", str(most)
+    with pytest.raises(helm_errors.HelmError, match="delete it"):
+        await calls(records).begin("web", "upgrade", most + 1)

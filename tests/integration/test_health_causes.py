@@ -44,15 +44,23 @@ JOB: Final = document(
         },
     },
 )
-CLAIM: Final = document(
-    "v1",
-    "PersistentVolumeClaim",
-    "data",
-    spec={
-        "storageClassName": "nowhere",
+
+
+def claim(name: str, storage_class: str) -> str:
+    body = {
+        "storageClassName": storage_class,
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}},
-    },
+    }
+    return document("v1", "PersistentVolumeClaim", name, spec=body)
+
+
+LATER: Final = document(
+    "storage.k8s.io/v1",
+    "StorageClass",
+    "later-{{ .Release.Namespace }}",
+    provisioner="example.com/none",
+    volumeBindingMode="WaitForFirstConsumer",
 )
 SERVICE: Final = document("v1", "Service", "front", spec={"ports": [{"port": 80}]})
 RULE: Final = '[{apiVersion: v1, kind: Service, healthy: \'self.metadata.annotations["up"] == "yes"\'}]'
@@ -60,7 +68,8 @@ MODULES: Final = {
     "crash": workload("Deployment", "crash"),
     "image": workload("Deployment", "image"),
     "job": JOB,
-    "claim": CLAIM,
+    "claim": claim("data", "nowhere"),
+    "later": f"{LATER}\n---\n{claim('later', 'later-{{ .Release.Namespace }}')}",
     "zero": "\n---\n".join(
         (
             workload("Deployment", "none", replicas=0),
@@ -122,6 +131,8 @@ def test_each_kind_of_trouble_is_told_with_its_cause(site: operator_site.Site, w
     watched.is_told("crash", ": Deployment crash, ", "CrashLoopBackOff, exit code 137 (OOMKilled)")
     watched.is_told("image", f'ImagePullBackOff "{IMAGE}" (pod image-')
     watched.is_told("claim", "PersistentVolumeClaim data, has no volume yet (Pending)", '"nowhere" not found')
+    watched.is_told("later", "waits for its first consumer: PersistentVolumeClaim later")
+    watched.modules.wait(operator, "later", Ready="True", Healthy="True")
     watched.is_told("held", "is being deleted, waits for example.com/held: Deployment held")
     watched.is_told("front", "Service front", "does not meet self.metadata.annotations")
     watched.modules.wait(operator, "job", Ready="True", Healthy="False")

@@ -45,7 +45,7 @@ class HealthCauses:
                     found = await self._of_pods(watched)
                 if found:
                     return pod_causes.Cause(found)
-                return pod_causes.Cause(await self._of_events(watched, since), is_event=True)
+                return await self._of_events(watched, since)
             except api_errors.KubernetesError:
                 return pod_causes.UNKNOWN
 
@@ -65,12 +65,15 @@ class HealthCauses:
                 return cause
         return ""
 
-    async def _of_events(self, watched: watched_resources.Watched, since: float) -> str:
+    async def _of_events(self, watched: watched_resources.Watched, since: float) -> pod_causes.Cause:
         about = f"involvedObject.kind={watched.resource.kind},involvedObject.name={watched.key.name}"
-        query = {"fieldSelector": f"{about},type=Warning", "limit": str(_MOST_EVENTS)}
-        return pod_causes.newest_warning(
-            await self._list("events", watched.key.namespace or "default", query), since
-        )
+        is_claim = (watched.resource.api_version, watched.resource.kind) == ("v1", "PersistentVolumeClaim")
+        selected = about if is_claim else f"{about},type=Warning"
+        query = {"fieldSelector": selected, "limit": str(_MOST_EVENTS)}
+        found = await self._list("events", watched.key.namespace or "default", query)
+        if is_claim and pod_causes.waits_for_consumer(found):
+            return pod_causes.Cause("waits for its first consumer", is_event=True, is_wish=True)
+        return pod_causes.Cause(pod_causes.newest_warning(found, since), is_event=True)
 
     async def _get(self, watched: watched_resources.Watched) -> client.Object:
         namespace = watched.key.namespace or None

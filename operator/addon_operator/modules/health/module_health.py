@@ -67,14 +67,21 @@ def module_health(
     What is in progress for ``deadline`` seconds or longer has failed. A module without resources is healthy.
     """
     observed = list(resources)
-    wished = [one for one in observed if one.health.message and one.health.state is _HEALTHY]
+    wished = [
+        one for one in observed if one.cause.is_wish or (one.health.message and one.health.state is _HEALTHY)
+    ]
     troubled = [
         _after_deadline(one, now, deadline)
         for one in observed
-        if one.health.state is not _HEALTHY and (one.health.heals_at is None or one.health.heals_at > now)
+        if one.health.state is not _HEALTHY
+        and not one.cause.is_wish
+        and (one.health.heals_at is None or one.health.heals_at > now)
     ]
     if not troubled:
-        return ModuleHealth(_HEALTHY, _told(sorted(wished, key=str)))
+        wished.sort(key=str)
+        # Whether they still are wishes is read again.
+        named = tuple(one.resource for one in wished[:_NAMED])
+        return ModuleHealth(_HEALTHY, _told(wished), named=named)
     troubled.sort(key=lambda one: (_WORST_FIRST.index(one.health.state), one.resource))
     waiting = (
         _fails_at(one, deadline)

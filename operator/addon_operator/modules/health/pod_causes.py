@@ -27,6 +27,8 @@ class Cause:
     """Empty if it says nothing."""
     is_event: bool = False
     """Whether an Event says so."""
+    is_wish: bool = False
+    """Whether it is as somebody wants it, and no trouble."""
 
 
 UNKNOWN: Final = Cause()
@@ -43,6 +45,12 @@ def cause_of_pods(pods: Iterable[KubernetesObject]) -> str:
         if cause := cause_of_pod(pod):
             return f"{cause} (pod {_text(_part(pod, 'metadata'), 'name')})"
     return ""
+
+
+def waits_for_consumer(found: Iterable[KubernetesObject]) -> bool:
+    """Say whether the newest Event about a claim is that it gets its volume with its first consumer."""
+    newest = max(found, key=_seen, default=None)
+    return newest is not None and newest.get("reason") == "WaitForFirstConsumer"
 
 
 def newest_warning(found: Iterable[KubernetesObject], since: float = 0.0) -> str:

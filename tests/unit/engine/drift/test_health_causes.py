@@ -96,6 +96,19 @@ async def test_a_warning_tells_what_pods_do_not() -> None:
     assert await cause(Kube(events=[warning]), CLAIM) == "ProvisioningFailed: no class"
 
 
+async def test_a_claim_waits_for_its_first_consumer_until_a_newer_event_says_otherwise() -> None:
+    waits = {"type": "Normal", "reason": "WaitForFirstConsumer", "lastTimestamp": "2026-01-01T00:00:10Z"}
+    old = {
+        "type": "Warning",
+        "reason": "ProvisioningFailed",
+        "message": "no class",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    }
+    new = old | {"lastTimestamp": "2026-01-01T00:00:20Z"}
+    assert await cause(Kube(events=[old, waits]), CLAIM) == "waits for its first consumer"
+    assert await cause(Kube(events=[waits, new]), CLAIM) == "ProvisioningFailed: no class"
+
+
 async def test_that_no_node_takes_a_pod_is_not_told_twice() -> None:
     conditions = [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes"}]
     warning = {"type": "Warning", "reason": "FailedScheduling", "message": "0/1 nodes"}

@@ -23,9 +23,20 @@ def test_a_module_is_healthy_when_all_its_resources_are() -> None:
 def test_what_somebody_wishes_is_healthy_and_said() -> None:
     paused = one("Deployment web", ResourceHealth(HealthState.HEALTHY, "the rollout is paused"))
     assert summed(paused) == module_health.ModuleHealth(
-        HealthState.HEALTHY, "the rollout is paused: Deployment web"
+        HealthState.HEALTHY, "the rollout is paused: Deployment web", named=("Deployment web",)
     )
     assert summed(paused, one("Job z", BROKEN)).message == "failed: Job z"
+
+
+def test_a_claim_that_waits_for_its_first_consumer_is_healthy_and_said() -> None:
+    wish = Cause("waits for its first consumer", is_event=True, is_wish=True)
+    unbound = ResourceHealth(HealthState.PROGRESSING, "has no volume yet (Pending)")
+    claim = module_health.ObservedHealth("PersistentVolumeClaim a", unbound, 0.0, wish)
+    found = summed(claim, now=6000.0)
+    assert (found.state, found.named) == (HealthState.HEALTHY, ("PersistentVolumeClaim a",))
+    assert (
+        found.message == "waits for its first consumer: PersistentVolumeClaim a, has no volume yet (Pending)"
+    )
 
 
 def test_a_rollout_is_no_failure_and_says_when_it_will_be_one() -> None:

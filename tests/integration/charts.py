@@ -49,7 +49,7 @@ def render(
     """The objects that an installation makes, without CRDs."""
     argv = [str(helm), "template", release, str(CHART), "--namespace", namespace, *flags(values or {})]
     text = commands.run(argv, timeout=_TIMEOUT).stdout
-    return [found for found in yaml.safe_load_all(text) if found]
+    return [found for found in yaml.load_all(text, yaml.CSafeLoader) if found]
 
 
 def notes(helm: pathlib.Path, values: Mapping[str, object]) -> str:

@@ -103,7 +103,9 @@ class Objects:
 
     def apply(self, *manifests: Object | str, manager: str = "kubectl") -> None:
         """Create objects, or give them these fields; a text is one or more documents of YAML."""
-        read = ([each] if isinstance(each, dict) else yaml.safe_load_all(each) for each in manifests)
+        read = (
+            [each] if isinstance(each, dict) else yaml.load_all(each, yaml.CSafeLoader) for each in manifests
+        )
         for manifest in itertools.chain.from_iterable(read):
             metadata = manifest["metadata"]
             path = self._path(_kind(manifest), metadata["name"], metadata.get("namespace", ""))

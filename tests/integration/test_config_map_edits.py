@@ -53,6 +53,7 @@ def test_edits_of_one_section_after_the_other_have_their_effect_and_no_more(
     operator.wait_until(lambda: site.revisions() == {"api": 2}, "the word false switches it off")
 
 
+@pytest.mark.slow
 def test_a_change_of_global_values_converges_all_modules(site: operator_site.Site) -> None:
     site.values("global: {domain: old}")
     for directory in ("010-web", "020-api"):

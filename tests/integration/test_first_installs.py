@@ -156,6 +156,7 @@ async def test_a_release_is_installed_with_its_hooks_until_that_worked_once(site
     site.delete("namespace", later, waits=False)
 
 
+@pytest.mark.slow
 async def test_an_install_that_was_cut_off_is_repeated_and_what_it_made_is_not_forgotten(site: Site) -> None:
     site.write("templates/migrate.yaml", hook("migrate", "pre-install"))
     site.write("templates/old.yaml", hook("old", "'x'").replace("helm.sh/hook", "note"))

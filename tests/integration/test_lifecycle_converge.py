@@ -55,6 +55,7 @@ def test_modules_of_one_order_run_side_by_side_up_to_the_setting_and_higher_ones
     assert noted[-2:] == [(1, "d"), (-1, "d")]
 
 
+@pytest.mark.slow
 def test_values_that_hooks_change_on_their_way_to_helm_make_no_runs_and_after_helm_makes_one(
     site: operator_site.Site,
 ) -> None:

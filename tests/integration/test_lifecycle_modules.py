@@ -142,6 +142,7 @@ def test_a_module_that_is_wanted_again_while_it_is_removed_starts_up_again(site:
     operator.stop()
 
 
+@pytest.mark.slow
 def test_an_enabled_script_is_asked_again_when_values_of_its_module_change(site: operator_site.Site) -> None:
     site.values("global: {size: 1}")
     module(site, "010-base")
@@ -177,6 +178,7 @@ def test_an_enabled_script_is_asked_again_when_values_of_its_module_change(site:
     operator.stop()
 
 
+@pytest.mark.slow
 def test_flags_of_global_hooks_switch_modules_on_events_and_after_all(site: operator_site.Site) -> None:
     site.values("global: {size: 1}\nlateEnabled: false")
     web, late = module(site, "010-web"), module(site, "020-late")

@@ -351,6 +351,7 @@ def test_somebody_who_insists_is_left_alone_with_a_warning_that_names_them(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_is_exempt_or_in_maintenance_or_ignored_is_left_alone(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:

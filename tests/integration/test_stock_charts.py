@@ -40,6 +40,7 @@ def test_a_stock_chart_gets_its_values_as_helm_would_get_them(site: operator_sit
     assert site.revisions() == {"web": 2, "every": 1}
 
 
+@pytest.mark.slow
 def test_definitions_of_a_stock_chart_and_of_subcharts_that_are_enabled_at_any_time_are_applied(
     site: operator_site.Site,
 ) -> None:

@@ -117,6 +117,7 @@ def test_an_operator_waits_for_a_secret_that_is_wrong_at_the_start(site: operato
     assert "s3cret-mended" in str(seen(site))
 
 
+@pytest.mark.slow
 def test_switches_and_maintenance_of_the_secret_outdo_those_of_the_config_map(
     site: operator_site.Site,
 ) -> None:

@@ -287,6 +287,7 @@ fi
 """
 
 
+@pytest.mark.slow
 def test_no_more_hooks_run_at_once_than_is_set_and_an_answer_of_more_than_an_object_is_refused(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

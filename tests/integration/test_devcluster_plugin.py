@@ -67,7 +67,6 @@ def test_tests_get_a_cluster_that_is_gone_afterwards(project: Project, conftest:
     assert list(project.clusters.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_without_binaries_a_test_fails_with_one_sentence(project: Project) -> None:
     cache = project.root / "cache"
     cache.write_text("a file where a directory should be")

@@ -382,7 +382,9 @@ def test_what_others_are_meant_to_write_is_neither_told_nor_put_back(  # noqa: P
     (module / "crds" / "all.yaml").write_text(DEFINITIONS.replace("GROUP", group))
     (module / "templates" / "others.yaml").write_text(OTHERS.replace("GROUP", group))
     operator = site.start().wait_ready()
-    settle(modules, operator)
+    # No autoscaler is healthy where nobody serves metrics.
+    modules.wait(operator, "web", Ready="True", Drifted="False")
+    operator.wait_idle()
     before = site.revisions()
 
     # An autoscaler, by scale and by hand; an injector; the controller that aggregates roles.
@@ -420,7 +422,7 @@ def test_what_others_are_meant_to_write_is_neither_told_nor_put_back(  # noqa: P
         patch(site, f"widgets.{group}/app", {"spec": {"size": 7}}, "alice")
         patch(site, f"blobs.{group}/app", {"spec": {"parts": [{"id": "a"}]}}, "bob")
         operator.wait_metric(2, "resources_corrected_total", module="web")
-        settle(modules, operator)
+        modules.wait(operator, "web", Drifted="False")
     finally:
         for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
             site.delete(kind, group)

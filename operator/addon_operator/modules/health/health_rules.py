@@ -12,7 +12,7 @@ from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import KubernetesObject
 from addon_operator.modules import module_schema
-from addon_operator.modules.health import health_config, resource_health
+from addon_operator.modules.health import health_config, health_words, resource_health
 from addon_operator.values.schema import cel_rules, schema_rules
 
 MOST_CHARS: Final = 1000
@@ -74,20 +74,22 @@ class _NoVerdictError(Exception):
 def judged(
     healthy: str, failed: str, resource: KubernetesObject, evaluator: cel_rules.CelEvaluator
 ) -> tuple[resource_health.HealthState, str]:
-    """Return how a resource is, and why it is not healthy.
+    """Return how a resource is, and why it is not healthy: in its own words, if it has any for that.
 
     What a rule cannot say of it yet, as it has no status, is in progress.
     """
     state = resource_health.HealthState
+    word = health_words.decisive(resource)
+    because = "" if word is None or word.polarity is health_words.Polarity.WELL else word.said
     variables = {"self": dict(resource)}
     try:
         if failed and _is_true(failed, variables, evaluator):
-            return state.FAILED, f"meets {_shown(failed)}"
+            return state.FAILED, because or f"meets {_shown(failed)}"
         if _is_true(healthy, variables, evaluator):
             return state.HEALTHY, ""
     except _NoVerdictError as error:
         return state.PROGRESSING, f"its rule says nothing of it: {error}"
-    return state.PROGRESSING, f"does not meet {_shown(healthy)}"
+    return state.PROGRESSING, because or f"does not meet {_shown(healthy)}"
 
 
 def no_verdict(expression: str, resource: KubernetesObject, evaluator: cel_rules.CelEvaluator) -> str:

@@ -16,7 +16,8 @@ HEALTHY, FAILED = "self.status.phase == 'Open'", "self.status.phase == 'Burnt'"
     [
         ("Open", (HealthState.HEALTHY, "")),
         ("Burnt", (HealthState.FAILED, f"meets {FAILED}")),
-        ("Building", (HealthState.PROGRESSING, f"does not meet {HEALTHY}")),
+        ("Building", (HealthState.PROGRESSING, "phase is Building")),
+        ("Odd", (HealthState.PROGRESSING, f"does not meet {HEALTHY}")),
     ],
 )
 def test_a_resource_is_as_its_rule_says(phase: str, expected: tuple[HealthState, str]) -> None:

@@ -236,8 +236,11 @@ class _Sequence:
         self._write(module)
 
     def _start(self) -> None:
+        # The only module that has a release may be renamed.
         self._operator = self._site.start(
-            WATCH_MODULES="yes", CONVERGE_ON_FAILURE=self._chance.choice(["wait", "continue"])
+            WATCH_MODULES="yes",
+            ALLOW_EMPTY_MODULES="true",
+            CONVERGE_ON_FAILURE=self._chance.choice(["wait", "continue"]),
         )
 
     @property

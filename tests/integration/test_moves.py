@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from tests.integration import operator_site
+from tests.integration import operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -110,14 +110,21 @@ def is_at(site: operator_site.Site, name: str, other: str) -> bool:
     return data == {"of": name, f"only-{name}": "x"} and site.data(f"{other}-alone") is None
 
 
-def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_first(
+def start_moving(
     site: operator_site.Site, helm: pathlib.Path
-) -> None:
+) -> tuple[operator_process.OperatorProcess, list[str]]:
+    """Start an operator whose modules have the objects that move; gives their uids, too."""
     site.use_helm(helm)
     write_moving(site)
     site.first_retry = operator_site.SOON
     operator = site.start(TAKE_OWNERSHIP="never").wait_ready().wait_idle()
-    before = moving(site)
+    return operator, moving(site)
+
+
+def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_first(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    operator, before = start_moving(site, helm)
     # The one that loses them runs first.
     site.config(**{"global": "{at: db}"})
     operator.wait_until(lambda: is_at(site, "db", "base"), "they have moved")
@@ -143,11 +150,7 @@ def see_moved(site: operator_site.Site, name: str) -> None:
 def test_objects_wait_for_a_module_that_fails_to_gain_them_also_over_a_crash(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:
-    site.use_helm(helm)
-    write_moving(site)
-    site.first_retry = operator_site.SOON
-    operator = site.start(TAKE_OWNERSHIP="never").wait_ready().wait_idle()
-    before = moving(site)
+    operator, before = start_moving(site, helm)
     site.config(**{"global": "{at: db, fails: x}"})
     operator.wait_logged("module db", "99999")
     operator.wait_logged(f"release {site.namespace}/base: ", "left it, and go when module db has run")

@@ -39,7 +39,7 @@ class Case:
     """Its group and kind, as directories."""
     file: pathlib.Path
     theirs: resource_health.HealthState
-    ours: health_explain.Explained
+    ours: resource_health.ResourceHealth
 
 
 @dataclasses.dataclass(slots=True)
@@ -54,7 +54,7 @@ class Score:
 
     def count(self, case: Case) -> None:
         """Take one more object."""
-        ours = case.ours.health.state
+        ours = case.ours.state
         self.objects += 1
         self.same += ours is case.theirs
         self.same_trouble += (ours is _HEALTHY) == (case.theirs is _HEALTHY)
@@ -114,10 +114,10 @@ def main(argo: pathlib.Path, seed: int, *, rules: bool, show: bool, by_kind: boo
         for name in ("all", "seen" if case.kind in first else "unseen"):
             halves[name].count(case)
         kinds[case.kind].count(case)
-        if show and case.kind in first and case.ours.health.state is not case.theirs:
+        if show and case.kind in first and case.ours.state is not case.theirs:
             file = case.file.relative_to(argo / "resource_customizations")
-            because = f"{case.ours.rule}; {case.ours.health.message[:80]}"
-            click.echo(f"{file}: {case.ours.health.state}, not {case.theirs} ({because})")
+            because = f"{case.ours.rule}; {case.ours.message[:80]}"
+            click.echo(f"{file}: {case.ours.state}, not {case.theirs} ({because})")
     if by_kind:
         for name, score in sorted(kinds.items()):
             click.echo(f"{name}: {score.same} of {score.objects}")

@@ -35,7 +35,7 @@ def explain(file: str, output: str) -> exit_codes.ExitCode:
     evaluator = cel_rules.CelEvaluator()
     found = [health_explain.explained(each.content, evaluator) for each in manifests]
     rows = [
-        (manifest.title, str(one.health.state), one.health.message, one.rule)
+        (manifest.title, str(one.state), one.message, one.rule)
         for manifest, one in zip(manifests, found, strict=True)
     ]
     if output in ("text", printing.WIDE):
@@ -45,5 +45,5 @@ def explain(file: str, output: str) -> exit_codes.ExitCode:
     else:
         documents = [dict(zip(map(str.lower, _COLUMNS), row, strict=True)) for row in rows]
         click.echo(printing.document(documents, output), nl=False)
-    is_found = any(one.health.state is not resource_health.HealthState.HEALTHY for one in found)
+    is_found = any(one.state is not resource_health.HealthState.HEALTHY for one in found)
     return exit_codes.of_check(is_found=is_found, exit_code=True)

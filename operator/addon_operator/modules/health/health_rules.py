@@ -79,17 +79,20 @@ def judged(
     What a rule cannot say of it yet, as it has no status, is in progress.
     """
     state = resource_health.HealthState
-    word = health_words.decisive(resource)
-    because = "" if word is None or word.polarity is health_words.Polarity.WELL else word.said
     variables = {"self": dict(resource)}
     try:
         if failed and _is_true(failed, variables, evaluator):
-            return state.FAILED, because or f"meets {_shown(failed)}"
+            return state.FAILED, _said(resource) or f"meets {_shown(failed)}"
         if _is_true(healthy, variables, evaluator):
             return state.HEALTHY, ""
     except _NoVerdictError as error:
         return state.PROGRESSING, f"its rule says nothing of it: {error}"
-    return state.PROGRESSING, because or f"does not meet {_shown(healthy)}"
+    return state.PROGRESSING, _said(resource) or f"does not meet {_shown(healthy)}"
+
+
+def _said(resource: KubernetesObject) -> str:
+    word = health_words.decisive(resource)
+    return "" if word is None or word.polarity is health_words.Polarity.WELL else word.said
 
 
 def no_verdict(expression: str, resource: KubernetesObject, evaluator: cel_rules.CelEvaluator) -> str:

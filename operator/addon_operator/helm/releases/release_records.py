@@ -23,7 +23,9 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, zlib.error)
 """What decoding raises for what is no release."""
 _MOST_AHEAD: Final = 2**31
-"""Revisions after the last one of ours that others may have made; Helm counts no further than 2⁶³."""
+"""Revisions after the last one of ours that others may have made."""
+_HIGHEST: Final = 2**63 - 1
+"""Helm counts no further."""
 _NO_CHECKSUMS: Final = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
 
 
@@ -656,7 +658,7 @@ class ReleaseRecords:
         metadata: Mapping[str, Any] = secret.get("metadata") or {}
         labels: Mapping[str, str] = metadata.get("labels") or {}
         name, number = labels.get("name"), labels.get("version", "")
-        if not name or not number.isdecimal():
+        if not name or not number.isdecimal() or int(number) > _HIGHEST:
             return None
         namespace = metadata.get("namespace") or self.places.own_namespace
         key = self.places.key(places.ReleaseLocation(namespace, name))

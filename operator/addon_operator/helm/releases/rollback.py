@@ -126,10 +126,14 @@ class Rollback:
         self, last: release_records.Record, target: release_records.Record, failed: Exception
     ) -> None:
         """Save with the release what it is made from now, and what is not to be made so again, and why."""
-        inputs = await self._planner.renderer.inputs(self._request)
+        # The chart may have been changed while its revision failed: what it is now was not tried.
+        if (tried := last.revision.saved) is None:
+            inputs = (await self._planner.renderer.inputs(self._request)).checksum
+        else:
+            inputs = tried.inputs
         record = await self._records.read(self._request.module)
         if record is not None and record.revision.number > last.revision.number:
-            labels = {release.REJECTED_LABEL: inputs.checksum, release.MANAGED_LABEL: "true"}
+            labels = {release.REJECTED_LABEL: inputs, release.MANAGED_LABEL: "true"}
             if (before := target.revision.saved) is not None:
                 labels |= before.labels(record.revision.number)
             because = {release.REJECTED_BECAUSE: self._without_module(failed)[:_LONGEST]}

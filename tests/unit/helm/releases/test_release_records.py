@@ -49,7 +49,16 @@ async def test_one_release_is_asked_for_by_its_label(
     assert await records.read("other") is None
 
 
-@pytest.mark.parametrize("labels", [{}, {"name": "web"}, {"name": "web", "version": "x"}, {"version": "1"}])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {},
+        {"name": "web"},
+        {"name": "web", "version": "x"},
+        {"name": "web", "version": str(2**63)},
+        {"version": "1"},
+    ],
+)
 async def test_an_object_that_only_looks_like_helms_is_skipped(
     api: fakes.FakeApi, records: release_records.ReleaseRecords, labels: dict[str, str]
 ) -> None:

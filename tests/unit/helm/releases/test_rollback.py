@@ -96,6 +96,19 @@ async def test_other_values_are_tried(world: fakes.World, module_dir: pathlib.Pa
     assert (await manager.ensure(asked(module_dir, size=3))).revision == 4
 
 
+async def test_a_chart_that_was_put_right_while_it_failed_is_tried(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await installed(world, module_dir)
+    failing(world)
+    with pytest.raises(helm_errors.HelmError) as raised:
+        await manager.ensure(asked(module_dir, size=2))
+    (module_dir / "templates" / "config.yaml").write_text("kind: ConfigMap # right\n")
+    assert await manager.roll_back(asked(module_dir, size=2), raised.value, unhealthy=False)
+    world.helm.fail.clear()
+    assert (await manager.ensure(asked(module_dir, size=2))).revision == 4
+
+
 @pytest.mark.parametrize("tries", [1, 2], ids=["once", "after a kill between"])
 async def test_an_install_that_never_worked_is_uninstalled(
     world: fakes.World, module_dir: pathlib.Path, tries: int

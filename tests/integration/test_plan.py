@@ -81,6 +81,52 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
     assert actions(broken)["db"] == "restore", "the others are told all the same"
 
 
+def test_an_edit_of_the_values_is_planned_before_it_is_made(site: operator_site.Site) -> None:
+    site.values("webEnabled: true\ndbEnabled: true")
+    site.module("010-db", {"size": "{{ .Values.db.size }}"}, values="db: {size: small}")
+    web = {"color": "{{ .Values.web.color }}", "list": "{{ .Values.web.list | toJson | quote }}"}
+    site.module("020-web", web, values="web: {color: green, list: []}")
+    site.config(web="list: [a, {b: c}]")
+    site.start().wait_ready().stop()
+    file = site.root / "config.yaml"
+    file.write_text("kind: ConfigMap\napiVersion: v1\ndata:\n  web: 'color: red'\n  dbEnabled: 'false'\n")
+    sections = site.root / "sections.yaml"
+    sections.write_text("web: {list: [a, {b: c}]}\ndbEnabled: false\n")
+    secret = site.root / "secret.yaml"
+    secret.write_text("db: {size: hidden-size}\n")
+    before = site.data("addon-operator")
+
+    of_file = documents(site, "--config", str(file), code=3)
+    assert actions(of_file) == {"db": "delete", "web": "upgrade"}
+    assert f"this is planned with {file} in place of the values ConfigMap" in of_file["notes"]
+    assert actions(documents(site, "--config", str(sections), code=3)) == {"db": "delete", "web": "nothing"}
+    over = documents(site, "--set", "web.list[1].b=d", "--set", "db.size=large", code=3)
+    assert actions(over) == {"db": "upgrade", "web": "upgrade"}
+    diffs = "".join(change["diff"] for module in over["modules"] for change in module["changes"])
+    assert """+  list: '["a",{"b":"d"}]'""" in diffs
+    assert "+  size: large" in diffs
+    over_file = documents(site, "--config", str(sections), "--set", "dbEnabled=true", code=0)
+    assert actions(over_file) == {"db": "nothing", "web": "nothing"}
+    done = site.command("plan", "--secret", str(secret))
+    assert (done.returncode, "hidden-size" in done.stdout + done.stderr) == (3, False)
+    assert "values changed: db.size" in done.stdout
+    for arguments, said in {
+        ("--set", "web.list[7]=x"): "web.list is a list of 2 items",
+        ("--set", "web=x"): "a section cannot be set as a whole",
+        ("--set", "web.color"): "write it as key=value",
+        ("--set", "web..color=x"): "names no key",
+        ("--set", "webEnabled=maybe"): 'a switch must be "true" or "false"',
+        ("--config", str(secret.with_name("none.yaml"))): "there is no file",
+        ("--config", str(file), "--state", "x"): "leave --record and --state out",
+    }.items():
+        done = site.command("plan", *arguments)
+        assert done.returncode in {1, 2}
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+    assert site.data("addon-operator") == before
+    assert site.revisions() == {"db": 1, "web": 1}
+
+
 def test_a_module_without_a_release_whose_values_cannot_be_read_is_not_known(
     site: operator_site.Site,
 ) -> None:

@@ -2,14 +2,15 @@
 
 import asyncio
 import collections
+import functools
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from addon_operator.cli import exit_codes, printing, settings
+from addon_operator.cli import exit_codes, printing, settings, values
 from addon_operator.commands.plan import plan_markdown
 from addon_operator.kernel import clock, optional_imports
 from addon_operator.settings import settings as app_settings
@@ -52,6 +53,36 @@ _SUMMARY: Final = {
 Document = dict[str, Any]
 
 
+class _Edit(NamedTuple):
+    """An edit of the values that nobody has made yet."""
+
+    config: pathlib.Path | None
+    secret: pathlib.Path | None
+    settings: tuple[str, ...]
+
+
+def _edit_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of an edit to a command, and call the function with ``edit``."""
+
+    @functools.wraps(function)
+    def with_edit(config: Any, secret: Any, set_values: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        return function(edit=_Edit(config, secret, set_values), **kwargs)
+
+    for add in (
+        values.secret_option,
+        click.option(
+            "--set",
+            "set_values",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Set a value or a switch of the values ConfigMap, such as web.replicas=2. May be repeated.",
+        ),
+        values.plan_config_option,
+    ):
+        with_edit = add(with_edit)
+    return with_edit
+
+
 @click.command(cls=settings.SettingsCommand)
 @click.option("-m", "--module", "modules", multiple=True, metavar="NAME",
               help="Plan this module only, without purges. May be repeated.")  # fmt: skip
@@ -76,6 +107,7 @@ Document = dict[str, Any]
     type=click.Path(),
     help="With --state, mark what would happen with the files of DIR, or of a commit, just as well.",
 )
+@_edit_options
 @printing.output_option("text", (*printing.LIST_FORMATS, MARKDOWN))
 @settings.settings_options
 def plan(
@@ -84,6 +116,7 @@ def plan(
     record: str | None,
     state: str | None,
     base: str | None,
+    edit: _Edit,
     output: str,
     flags: Mapping[str, str | None],
 ) -> exit_codes.ExitCode:
@@ -95,14 +128,15 @@ def plan(
 
     With --record, a cluster is read into a file; with --state, that file stands in for the cluster, so that
     a change of modules can be planned before it is merged. -o markdown fits a comment on a pull request.
+    With --config, --set and --secret, an edit of the values is planned that nobody has made yet.
 
     Takes the same options and variables as 'start'; with --state, those that count are taken from the file
     unless they are given. The exit code is 0 if nothing would change, 3 if something would, and 1 after an
     error.
     """
-    _check_options(from_pod, record, state, base, modules)
+    _check_options(from_pod, record, state, base, modules, edit)
     with optional_imports.quick_imports():
-        from addon_operator.commands.plan import planning, recording
+        from addon_operator.commands.plan import planning, proposal, recording
         from addon_operator.commands.plan_state import plan_state
 
     recorded = None if state is None else plan_state.read(pathlib.Path(state).absolute())
@@ -118,7 +152,10 @@ def plan(
     if base is not None and recorded is not None:
         report = asyncio.run(planning.make_compared(loaded, environ, modules, base, recorded))
     else:
-        report = asyncio.run(planning.make(loaded, environ, modules, from_pod, recorded))
+        proposed = proposal.Proposal(
+            edit.config, edit.secret, tuple(map(proposal.Setting.parse, edit.settings))
+        )
+        report = asyncio.run(planning.make(loaded, environ, modules, from_pod, recorded, proposed))
     _print(report, output)
     if report.is_failed:
         return exit_codes.ExitCode.FAILED
@@ -131,9 +168,18 @@ def settings_of(recorded: "plan_state.PlanState") -> Mapping[str, str]:
 
 
 def _check_options(
-    from_pod: str | None, record: str | None, state: str | None, base: str | None, modules: Sequence[str]
+    from_pod: str | None,
+    record: str | None,
+    state: str | None,
+    base: str | None,
+    modules: Sequence[str],
+    edit: _Edit,
 ) -> None:
     """Raise a usage error for options that do not go together."""
+    if any(edit) and (record is not None or state is not None):
+        raise click.UsageError(
+            "--config, --set and --secret belong to a plan with the cluster: leave --record and --state out"
+        )
     if state is not None and (record is not None or from_pod is not None):
         raise click.UsageError("--state stands in for a cluster: leave --record and --from-pod out")
     if base is not None and state is None:

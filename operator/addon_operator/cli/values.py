@@ -43,12 +43,15 @@ global_hooks_dir_option: Final = click.option(
     type=click.Path(),
     help="Directory with schemas of global values in openapi/. [GLOBAL_HOOKS_DIR, default global-hooks]",
 )
-config_option: Final = click.option(
-    "--values",
-    "config",
-    metavar="FILE",
-    type=_File(),
-    help="File to use instead of the values ConfigMap: its manifest, or a file like modules/values.yaml.",
+config_option, plan_config_option = (
+    click.option(
+        name,
+        "config",
+        metavar="FILE",
+        type=_File(),
+        help="File to use instead of the values ConfigMap: its manifest, or a file like modules/values.yaml.",
+    )
+    for name in ("--values", "--config")
 )
 
 

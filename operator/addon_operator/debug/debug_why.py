@@ -177,7 +177,7 @@ def _chosen(
 
 def _pointer(document: manifest_diff.ManifestDocument, path: str) -> json_pointers.Tokens:
     try:
-        pointer = json_pointers.parse(path) if path.startswith("/") else tuple(path.split("."))
+        pointer = json_pointers.of_path(path)
     except ValueError as error:
         raise WhyError(f"{path!r} is not a path: {error}") from None
     if field_causes.is_absent(field_causes.field_of(document.body, pointer)):
@@ -202,9 +202,9 @@ def _known(
 def _near(document: manifest_diff.ManifestDocument, path: str) -> str:
     """Ask whether the nearest path was meant, or one that ends in the same key; empty if nothing is near."""
     written = {_written(each): each for each in _known(document, _all)}
-    asked = path.strip("/").replace("/", ".").strip(".")
-    last = asked.rpartition(".")[2].lower()
-    nearest = names.nearest(asked, written)
+    asked = json_pointers.of_path(path)
+    last = asked[-1].lower()
+    nearest = names.nearest(".".join(asked), written)
     same = [text for text, pointer in written.items() if pointer[-1].lower() == last]
     found = list(dict.fromkeys([*([nearest] if nearest else []), *same]))[:_OFFERED]
     return f"did you mean {' or '.join(found)}?" if found else ""

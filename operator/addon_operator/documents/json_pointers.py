@@ -19,6 +19,7 @@ PATCH_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
 """Members that each ``op`` of a JSON patch (RFC 6902) needs besides; any others are ignored."""
 _INDEX: Final = re.compile(r"-|0|[1-9][0-9]*")
 _BAD_ESCAPE: Final = re.compile(r"~(?![01])")
+_STEP: Final = re.compile(r"(?:\A|(?<=.)\.)((?:\\.|[^.\\\[\]])+)|\[([0-9]+)\]")
 
 
 def parse(pointer: str) -> Tokens:
@@ -31,6 +32,25 @@ def parse(pointer: str) -> Tokens:
     if _BAD_ESCAPE.search(pointer):
         raise ValueError("'~' in a path must be written '~0' (and '/' in a key '~1')")
     return tuple(map(jsonpointer.unescape, pointer.split("/")[1:]))
+
+
+def of_path(path: str) -> Tokens:
+    r"""Return the tokens of a path with dots, ``spec.containers[0].image``, or of a pointer.
+
+    ``\.`` is a dot within a key. Raises :class:`ValueError` with the reason.
+    """
+    if path.startswith("/"):
+        return parse(path)
+    tokens, end = list[str](), 0
+    while end < len(path) or not tokens:
+        step = _STEP.match(path, end)
+        if step is None:
+            raise ValueError(
+                f"{path[end:] or path!r} names no key; write it as a.b[0], and a dot in a key as '\\.'"
+            )
+        tokens.append(step[2] or step[1].replace("\\.", "."))
+        end = step.end()
+    return tuple(tokens)
 
 
 def render(tokens: Iterable[str]) -> str:

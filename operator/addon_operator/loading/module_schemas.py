@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Final
 
+from addon_operator.documents import json_pointers
 from addon_operator.kernel import errors
 from addon_operator.loading import hook_files, module_directories, named_files, stock_schemas
 from addon_operator.modules import model
@@ -29,7 +30,7 @@ def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> s
         section_schemas,
         chart=chart,
         hidden=sensitive_keys.SensitiveKeys(
-            tuple(map(sensitive_keys.parse, module.config.sensitive)),
+            tuple(map(json_pointers.of_path, module.config.sensitive)),
             by_name=module.stock is not None and not has_own,
         ),
     )
@@ -46,7 +47,7 @@ def unknown_sensitive(module: model.Module, section_schemas: schemas.SectionSche
     if schema is None:
         return
     for path, place in zip(module.config.sensitive, module.config.sensitive_places, strict=True):
-        keys = sensitive_keys.parse(path)
+        keys = json_pointers.of_path(path)
         unknown = schema_paths.unknown_key(schema.definition, keys)
         if unknown is not None:
             yield (

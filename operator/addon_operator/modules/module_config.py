@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_pointers, yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import deckhouse_config, module_schema
@@ -21,7 +21,7 @@ from addon_operator.modules import windows as windows_module
 from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config, health_rules
 from addon_operator.modules.patching import manifest_changes
-from addon_operator.values.schema import cel_rules, sensitive_keys
+from addon_operator.values.schema import cel_rules
 
 FILE: Final = "module.yaml"
 CHART_DIRECTORY: Final = "chart"
@@ -323,7 +323,7 @@ def _of_sensitive(path: str) -> str:
     if _OTHER_PATH.search(path):
         return f"{path!r} is another kind of path; write keys with dots between, such as auth.password"
     try:
-        sensitive_keys.parse(path)
+        json_pointers.of_path(path)
     except ValueError:
         return f"{path!r} has a part that is empty; write a path such as auth.password"
     return ""
@@ -334,7 +334,7 @@ def _doubts(module: names.ModuleName, found: json_types.JsonObject) -> Iterator[
     read: Mapping[str, Any] = found
     key = names.values_key(module)
     for index, path in enumerate(read.get("sensitive", ())):
-        first = sensitive_keys.parse(path)[0]
+        first = json_pointers.of_path(path)[0]
         if first == key:
             yield (
                 ("sensitive", index),

@@ -49,7 +49,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[plan_report.ModuleReport]:
     modules = [UPGRADE, NOTHING]
 
     async def make(
-        _settings: object, _environ: object, only: Sequence[str], pod: str | None, _recorded: object
+        _settings: object, _environ: object, only: Sequence[str], pod: str | None, *_: object
     ) -> plan_report.PlanReport:
         if only:
             raise errors.ConfigurationError(f"there is no module {only[0]!r}; there are none")

@@ -36,6 +36,27 @@ def test_what_is_not_a_pointer_is_refused(pointer: str) -> None:
 
 
 @rows.each(
+    ("path", "tokens"),
+    [
+        ("spec.containers[0].image", ("spec", "containers", "0", "image")),
+        ("spec.containers.0", ("spec", "containers", "0")),
+        (r"annotations.a\.b/c", ("annotations", "a.b/c")),
+        ("*.key", ("*", "key")),
+        ("/a~1b/0", ("a/b", "0")),
+        ("whole", ("whole",)),
+    ],
+)
+def test_a_path_with_dots_has_the_tokens_of_a_pointer(path: str, tokens: json_pointers.Tokens) -> None:
+    assert json_pointers.of_path(path) == tokens
+
+
+@rows.each("path", ["", ".", ".a", "a..b", "a.", "a[", "a[b]", "a]", "a[0", "a.[0]", "a[0]b"])
+def test_a_path_with_a_part_that_names_no_key_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="names no key"):
+        json_pointers.of_path(path)
+
+
+@rows.each(
     ("token", "index"),
     [("0", True), ("10", True), ("-", True), ("01", False), ("-1", False), ("a", False), ("", False)],
 )

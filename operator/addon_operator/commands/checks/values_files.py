@@ -7,9 +7,9 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.kube.objects import values_secret
+from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.loading import module_directories, module_files, named_files, value_origins
 from addon_operator.settings import setting_resolution, settings_loading
 from addon_operator.settings import settings as app_settings
@@ -138,29 +138,50 @@ def look_at_config(
 
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
-    text = named_files.read_text(path)
-    manifest = yaml_reading.load(text, str(path))
-    if isinstance(manifest, dict) and manifest.get("kind") == kind:
+    found = _read_object(path, kind)
+    if isinstance(found, config_maps.Snapshot):
         reader = config_map_reader.ConfigMapReader(modules, str(path), is_secret=kind == _SECRET)
-        if kind == _SECRET:
-            return reader.read(_texts_of_secret(manifest, path))
-        return reader.read(_data(manifest, path), tuple(_data(manifest, path, "binaryData")))
-    if isinstance(manifest, dict) and _is_unnamed_manifest(manifest):
-        raise errors.ConfigurationError(
-            f"{path}: this looks like a manifest, and its kind is {manifest.get('kind')!r}; "
-            f"write 'kind: {kind}', or sections and switches alone"
-        )
-    file = sources.parse_common_values(text, str(path))
+        return reader.read(found.data, found.binary)
     keys = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
-    unknown = [key for key in (*file.sections, *file.enabled) if key not in keys]
+    unknown = [key for key in (*found.sections, *found.enabled) if key not in keys]
     hints = (names.did_you_mean(key, keys, "remove it") for key in unknown)
     warnings = tuple(
         f"{path}: key {key!r} belongs to no module; {hint}" for key, hint in zip(unknown, hints, strict=True)
     )
     config = sources.ConfigValues(
-        file.sections, file.enabled, warnings=(*warnings, *file.misplaced), source=str(path)
+        found.sections, found.enabled, warnings=(*warnings, *found.misplaced), source=str(path)
     )
     return config_map_reader.ConfigMapReading(config)
+
+
+def object_in(path: pathlib.Path, kind: str) -> config_maps.Snapshot:
+    """Return what the values ConfigMap, or Secret, would hold with the same in it as the file.
+
+    Raises a :class:`.ConfigurationError` if it cannot be read.
+    """
+    found = _read_object(path, kind)
+    if isinstance(found, config_maps.Snapshot):
+        return found
+    sections = {str(key): yaml_writing.dump(section) for key, section in found.sections.items()}
+    switches = {key: str(is_on).lower() for key, is_on in found.enabled.items()}
+    return config_maps.Snapshot({**sections, **switches}, "")
+
+
+def _read_object(path: pathlib.Path, kind: str) -> config_maps.Snapshot | sources.ValuesFile:
+    text = named_files.read_text(path)
+    manifest = yaml_reading.load(text, str(path))
+    if isinstance(manifest, dict) and manifest.get("kind") == kind:
+        if kind == _SECRET:
+            return config_maps.Snapshot(_texts_of_secret(manifest, path), "")
+        return config_maps.Snapshot(
+            _data(manifest, path), "", binary=tuple(_data(manifest, path, "binaryData"))
+        )
+    if isinstance(manifest, dict) and _is_unnamed_manifest(manifest):
+        raise errors.ConfigurationError(
+            f"{path}: this looks like a manifest, and its kind is {manifest.get('kind')!r}; "
+            f"write 'kind: {kind}', or sections and switches alone"
+        )
+    return sources.parse_common_values(text, str(path))
 
 
 def _is_unnamed_manifest(document: json_types.JsonObject) -> bool:

@@ -10,7 +10,7 @@ import orjson
 
 from addon_operator.app import tools
 from addon_operator.commands import authors_helm
-from addon_operator.commands.plan import given_values
+from addon_operator.commands.plan import given_values, proposal
 from addon_operator.commands.plan_state import (
     hidden_values,
     plan_state,
@@ -75,9 +75,15 @@ async def live(
     environ: Mapping[str, str],
     stack: contextlib.AsyncExitStack,
     pod: str | None,
+    proposed: proposal.Proposal = proposal.NOTHING,
 ) -> PlanSources:
     """Read files and cluster; ``pod``: which operator tells what hooks gave."""
+    if proposed.secret is not None and settings.values_secret_name is None:
+        raise proposal.ProposalError(
+            "--secret stands in for the values Secret, and VALUES_SECRET is none: leave one of them out"
+        )
     loaded, notes = _loaded(settings)
+    notes += proposed.notes()
     access = auth.load_access(settings.kube_config, settings.kube_context, settings.kube_server, environ)
     kube = client.KubeClient(access, rate=retries.Rate(settings.kube_client_qps, settings.kube_client_burst))
     parts = await _tools(settings, environ, stack, kube)
@@ -86,7 +92,8 @@ async def live(
     except api_errors.Forbidden as error:
         notes.append(f"what the operator remembers of releases is left out: {error}")
     ignored = await tools.ignored_releases(kube, settings, environ)
-    values = await _values(loaded.store(crd_names=settings.enabled_modules_crd_names), parts, notes)
+    values = loaded.store(crd_names=settings.enabled_modules_crd_names)
+    await _values(values, parts, notes, proposed)
     modules = {files.module.name: files.module for files in loaded.modules}
     given = given_values.GivenValues(values, modules, parts.releases, settings, notes.append)
     return PlanSources(loaded, values, parts, ignored, notes, lambda: given.take(kube, pod))
@@ -119,7 +126,7 @@ async def of_state(
     parts.without_cluster(lambda manifest: recorded_manifests.with_hashes(manifest, hashes))
     inspector = inspectors.LocalInspector(hidden_values.HiddenPlaces(state.hidden).leave)
     values = loaded.store(inspector, crd_names=settings.enabled_modules_crd_names)
-    await _values(values, parts, notes)
+    await _values(values, parts, notes, proposal.NOTHING)
 
     async def take() -> given_values.HookValuesOrigin:
         return _adopt(state.hook_values, values)
@@ -148,18 +155,19 @@ async def _tools(
     return await tools.Tools.open(stack, tidy, environ, helm, kube, programs)
 
 
-async def _values(values: store.ValuesStore, parts: tools.Tools, notes: list[str]) -> store.ValuesStore:
+async def _values(
+    values: store.ValuesStore, parts: tools.Tools, notes: list[str], proposed: proposal.Proposal
+) -> None:
     def note(event: events.Event) -> None:
         if isinstance(event, events.Warned):
             notes.append(event.text)
 
-    await parts.config_sync(values, intents.Inbox(), note).load()
+    await parts.config_sync(values, intents.Inbox(), note).load(proposed.changed)
     try:
         namespace = parts.settings.namespace
         values.suspend(await module_objects.suspended(parts.kube, namespace, time.time()))
     except api_errors.Forbidden as error:
         notes.append(f"modules that somebody suspended are planned as if nobody had: {error}")
-    return values
 
 
 def _adopt(given: plan_state.HookValues, values: store.ValuesStore) -> given_values.HookValuesOrigin:

@@ -24,6 +24,7 @@ from addon_operator.commands.plan import (
     plan_sources,
     plan_unknown,
     plan_windows,
+    proposal,
 )
 from addon_operator.commands.plan_state import plan_state
 from addon_operator.engine import module_states
@@ -53,16 +54,18 @@ async def make(
     only: Collection[str],
     pod: str | None = None,
     recorded: plan_state.PlanState | None = None,
+    proposed: proposal.Proposal = proposal.NOTHING,
 ) -> plan_report.PlanReport:
     """Look at files and cluster, and plan; ``only``: names of the modules to look at, all if there are none.
 
     ``pod``: which operator tells what hooks gave, see :func:`.running_operator.in_pod`; by default the one on
-    the debug socket. ``recorded`` stands in for the cluster. Raises what keeps the operator from starting,
-    and an :class:`.AddonOperatorError` when the discovery fails.
+    the debug socket. ``recorded`` stands in for the cluster; without it, ``proposed`` is an edit that counts
+    as made. Raises what keeps the operator from starting, and an :class:`.AddonOperatorError` when the
+    discovery fails.
     """
     async with contextlib.AsyncExitStack() as stack:
         if recorded is None:
-            sources = await plan_sources.live(settings, environ, stack, pod)
+            sources = await plan_sources.live(settings, environ, stack, pod, proposed)
         else:
             sources = await plan_sources.of_state(recorded, settings, environ, stack)
         chosen = _chosen(only, [files.module.name for files in sources.loaded.modules])

@@ -29,6 +29,10 @@ RETRY_SECONDS: Final = 2.0
 """Between two looks at objects that were wrong at the start: nothing watches them yet."""
 
 
+def _as_it_is(_kind: str, snapshot: config_maps.Snapshot) -> config_maps.Snapshot:
+    return snapshot
+
+
 class ConfigSync:
     """Keeps the store's config values in step with the ConfigMap and the Secret."""
 
@@ -121,16 +125,20 @@ class ConfigSync:
         for configured in self._objects.values():
             configured.know(self._values.modules, self._values.inspector.parse_section)
 
-    async def load(self) -> None:
+    async def load(
+        self, changed: Callable[[str, config_maps.Snapshot], config_maps.Snapshot] = _as_it_is
+    ) -> None:
         """Read the objects for the first time, and check all values of modules that are enabled.
 
-        What the files of one module break is not looked at: that module fails with it.
+        What the files of one module break is not looked at: that module fails with it. ``changed`` gives the
+        state of an object, by its kind, that counts in place of the one in the cluster.
 
         Raises :class:`.ConfigMapError` when one of them is wrong,
         :class:`.InvalidValuesError` when they and the values files break schemas,
         both with all that is wrong, and what the client raises when one cannot be read.
         """
-        look = await self._look(await self._read())
+        pairs = zip(self._objects, await self._read(), strict=True)
+        look = await self._look([changed(kind, snapshot) for kind, snapshot in pairs])
         if look.is_wrong:
             raise look.error()
         self._begin_with(look)

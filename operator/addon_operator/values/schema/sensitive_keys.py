@@ -16,7 +16,6 @@ HIDDEN: Final = "***"
 ANY: Final = "*"
 _TELLING: Final = 200
 """How many characters of a name are looked at, from its end."""
-_PART: Final = re.compile(r"(?:\\.|[^.\\])+")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORDS: Final = frozenset({"password", "passwd", "passphrase", "passcode", "pwd"})
 """Hidden if it is a number, too."""
@@ -73,17 +72,6 @@ class SensitiveKeys:
             # The items of a list, and what a mapping of secrets holds, are what their key says.
             name = name if token.isdecimal() or _is_plural(name) else token
         return _masked(value, paths, name if self.by_name else None)
-
-
-def parse(path: str) -> Path:
-    r"""Return the keys of a path in ``module.yaml``: ``auth.password``; ``\.`` is a dot within a key.
-
-    Raises :class:`ValueError` for a path with a part that is empty.
-    """
-    parts = tuple(part.replace("\\.", ".") for part in _PART.findall(path))
-    if ".".join(_PART.findall(path)) != path or not parts:
-        raise ValueError(path)
-    return parts
 
 
 def _tree(paths: Iterable[Path]) -> _Tree:

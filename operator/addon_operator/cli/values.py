@@ -98,7 +98,8 @@ def check(
 
     The exit code is 1 if the operator would refuse something, or 3 with --exit-code.
     """
-    from addon_operator.commands.checks import values_check, values_files
+    from addon_operator.commands import values_files
+    from addon_operator.commands.checks import values_check
 
     flags, only = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}, None
     if meant := directory or values_files.here(modules_dirs):
@@ -179,7 +180,7 @@ def show(
     MODULE is the name of a module, or 'global'. What schemas call sensitive is shown as ***, and
     what comes from the Secret.
     """
-    from addon_operator.commands.checks import values_files
+    from addon_operator.commands import values_files
 
     flags = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
     store = values_files.places(flags).load().store()

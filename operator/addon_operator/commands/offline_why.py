@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from addon_operator.commands.checks import values_files
+from addon_operator.commands import values_files
 from addon_operator.commands.plan import given_values, plan_sources
 from addon_operator.commands.plan_state import plan_state
 from addon_operator.debug import debug_why

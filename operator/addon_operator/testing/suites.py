@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from addon_operator.commands.checks import values_files
+from addon_operator.commands import values_files
 from addon_operator.kernel import errors
 from addon_operator.loading import module_directories
 from addon_operator.testing.modules import places

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from addon_operator.commands.checks import module_lint, values_files
+from addon_operator.commands import values_files
+from addon_operator.commands.checks import module_lint
 from addon_operator.helm.charts import chart, chart_files
 from addon_operator.kernel import clock, errors, names
 from addon_operator.loading import (

@@ -46,7 +46,8 @@ def check(
     hook; without it, the working directory if it is a module, else all modules and global hooks of the
     settings. The exit code is 1 if the operator would refuse one, or 3 with --exit-code.
     """
-    from addon_operator.commands.checks import hook_places, hooks_check, values_files
+    from addon_operator.commands import values_files
+    from addon_operator.commands.checks import hook_places, hooks_check
 
     if directory is None and (here := values_files.here(modules_dirs)):
         directory = pathlib.Path(here)

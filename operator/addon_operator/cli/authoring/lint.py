@@ -43,7 +43,8 @@ def lint(
 
     The exit code is 1 if the operator or Helm would refuse something, or 3 with --exit-code.
     """
-    from addon_operator.commands.checks import lint_formats, module_lint, values_files
+    from addon_operator.commands import values_files
+    from addon_operator.commands.checks import lint_formats, module_lint
 
     flags: dict[str, str | None] = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
     if not directories and (here := values_files.here(modules_dirs)):

@@ -10,14 +10,13 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.commands import authors_helm
+from addon_operator.commands import authors_helm, values_files
 from addon_operator.commands.checks import (
     lint_rules,
     object_checks,
     template_values,
     unmatched_entries,
     values_check,
-    values_files,
 )
 from addon_operator.devcluster import api_schemas, locations
 from addon_operator.documents import manifest_diff

@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from addon_operator.commands import values_files
 from addon_operator.commands.checks import (
     chart_renders,
     hook_places,
@@ -17,7 +18,6 @@ from addon_operator.commands.checks import (
     passed_over,
     template_values,
     values_check,
-    values_files,
     values_schema,
 )
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.app import hook_environment
-from addon_operator.commands.checks import lint_rules, values_files
+from addon_operator.commands import values_files
+from addon_operator.commands.checks import lint_rules
 from addon_operator.documents import yaml_reading
 from addon_operator.engine.hooks import settings_programs
 from addon_operator.inspection import values_worker

@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from addon_operator.commands.checks import values_files
+from addon_operator.commands import values_files
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.loading import module_directories, module_schemas, named_files
 from addon_operator.values.schema import cel_rules, schema_keywords, schema_walk

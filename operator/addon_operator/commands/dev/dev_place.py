@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.commands.checks import values_files
+from addon_operator.commands import values_files
 from addon_operator.commands.outside import dev_operators
 from addon_operator.devcluster import bootstrap, cluster, handle, layout, locations, locks, reporters
 from addon_operator.devcluster.binaries import binaries

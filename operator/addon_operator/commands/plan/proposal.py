@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any, Final, Self
 
-from addon_operator.commands.checks import values_files
+from addon_operator.commands import values_files
 from addon_operator.documents import json_pointers, yaml_reading, yaml_writing
 from addon_operator.engine.sources import configured_object
 from addon_operator.kernel import errors, json_types, names

@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 from typing import Final
 
-from addon_operator.commands.checks import values_files
+from addon_operator.commands import values_files
 from addon_operator.kernel import names
 from addon_operator.loading import module_directories, module_files
 from addon_operator.modules import module_config

@@ -11,8 +11,9 @@ import yaml
 from click import testing
 
 from addon_operator.cli import main
+from addon_operator.commands import values_files
 from addon_operator.commands.authoring import new_hook, new_module
-from addon_operator.commands.checks import hook_places, hooks_check, values_check, values_files
+from addon_operator.commands.checks import hook_places, hooks_check, values_check
 from addon_operator.kernel import errors, json_types
 from addon_operator.testing import snapshots
 from addon_operator.testing.cases import case_file, case_run

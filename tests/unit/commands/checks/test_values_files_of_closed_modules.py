@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from addon_operator.commands.checks import hook_places, values_check, values_files
+from addon_operator.commands import values_files
+from addon_operator.commands.checks import hook_places, values_check
 from addon_operator.kernel import errors
 from addon_operator.loading import hook_files, module_directories, module_files, module_scan
 from addon_operator.testing import suites

@@ -7,8 +7,9 @@ import pytest
 from click import testing
 
 from addon_operator.cli import main
+from addon_operator.commands import values_files
 from addon_operator.commands.authoring import new_hook, new_module
-from addon_operator.commands.checks import hook_places, hooks_check, module_lint, values_check, values_files
+from addon_operator.commands.checks import hook_places, hooks_check, module_lint, values_check
 from addon_operator.commands.dev import dev_place
 from addon_operator.kernel import errors
 from addon_operator.loading import module_files, module_scan

@@ -175,7 +175,7 @@ class Engine:
             self._run_module(module, ACTIVATION_MODULE_VALUES)
 
     async def reload(self, task: tasks.Task) -> None:
-        """Do the task, which takes changed modules in, while nothing else runs in ``main``.
+        """Do the task, which takes changed modules in, in ``main``.
 
         It does not wait for a discovery that fails: the change may be what that lacks.
         """
@@ -207,14 +207,15 @@ class Engine:
     def _run_module(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
         """Queue a run of the module, unless one that will see the same values is on its way.
 
-        ``at_once`` ends the wait for the next try of a failed one. A module that is disabled or gone is not
+        ``at_once`` ends the wait for the next try of a failed one, and does not wait for modules of lower
+        orders, as a first install in a converge does. A module that is disabled or gone is not
         run, whoever wants it: its removal would be undone.
         """
         if module not in self._states.enabled:
             return
         if at_once:
             self._hasten(module)
-        if not self.converger.will_run(module):
+        if at_once or not self.converger.will_run(module):
             self._queue.add(module_run.ModuleRunTask(self._runner, module, activation))
         if at_once:
             self._insist(module)

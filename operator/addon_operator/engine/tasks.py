@@ -73,16 +73,16 @@ class Task(abc.ABC):
 
     kind: TaskKind
     lane: int | None = None
-    """Tasks of the same lane may run side by side; ``None`` runs alone in its queue."""
+    """The order of its module, for tasks that ``MODULES_PARALLELISM`` bounds."""
     after: frozenset[str] = frozenset()
     """Owners whose tasks of this kind, if they stand before it, have to leave the queue first."""
+    also: frozenset[str] = frozenset()
+    """Other owners of which nothing is to begin, nor to be at work, while it runs."""
     allow_failure: bool = False
     fixed_delay: float | None = None
     """Seconds between tries instead of the growing backoff."""
     longest_delay: float = 30.0
     """Seconds to which the backoff grows."""
-    holds_queue: bool = False
-    """While this task waits for its next try nothing behind it runs."""
     is_distinct: bool = False
     """It is not a duplicate of any other task, whatever its key is."""
 
@@ -113,6 +113,8 @@ class Task(abc.ABC):
         """Whether somebody asked for it, or its cause is gone: what was taken back is tried again."""
         self.waits_for = ""
         """What it waits for in the midst of its try, in which tasks of others in its queue go on."""
+        self.is_stuck = False
+        """Whether one of its hooks has been running for so long that nobody else is to wait for it."""
         self.tell_queue: Callable[[], object] = lambda: None
         """Has its queue look again at what may run."""
         self.waits_since: float | None = None
@@ -122,7 +124,9 @@ class Task(abc.ABC):
         self.done: Final[asyncio.Future[Outcome]] = asyncio.get_running_loop().create_future()
         """Set when the task leaves its queue."""
         self.tried: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
-        """Set when the task ended its first try, whether or not that succeeded, or left its queue."""
+        """Set when the task ended its first try, whether or not that succeeded, when it is stuck, or behind a
+        stuck one of its owner, and when it left its queue.
+        """
         self.aside: Final = asyncio.Event()
         """Set when what follows in its converge need not wait for it, or when it left its queue."""
 
@@ -143,6 +147,11 @@ class Task(abc.ABC):
         """Return the task itself, now part of that converge."""
         self.converge = number
         return self
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a task under way takes the place of another one."""
+        return not (self.waits_for or self.is_stuck)
 
     @property
     def superseded(self) -> bool:
@@ -169,14 +178,24 @@ class Task(abc.ABC):
         finally:
             self.waits_for = ""
 
+    def set_stuck(self) -> None:
+        """Let others go on as if it had failed, but do not try it again."""
+        self.is_stuck = True
+        self.has_tried()
+        self.tell_queue()
+
+    def has_tried(self) -> None:
+        """Tell those who wait for the first try that they need not."""
+        if not self.tried.done():
+            self.tried.set_result(None)
+
     def step_aside(self) -> None:
         """Let what follows in the converge go on without this task, which fails for a reason of its own."""
         self.aside.set()
+        self.has_tried()
 
     def leave(self, outcome: Outcome) -> None:
         """Tell all who wait that the task is out of its queue."""
-        self.aside.set()
-        if not self.tried.done():
-            self.tried.set_result(None)
+        self.step_aside()
         if not self.done.done():
             self.done.set_result(outcome)

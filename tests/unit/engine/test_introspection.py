@@ -153,13 +153,13 @@ async def test_bindings_that_wait_stand_with_their_module() -> None:
 
 async def test_a_running_task_is_the_head_and_the_others_wait_behind_it(bench: Bench) -> None:
     bench.main.add(bench.task(owner="web", activation="OperatorStartup"))
-    bench.main.add(bench.task(owner="dns"))
+    bench.main.add(bench.task(owner="web", hook="a.sh"))
     await clocks.settle()
     bench.clock.now += 2.5
     head, behind = await bench.rows()
     assert (head["index"], head["module"], head["state"], head["age"]) == (1, "web", "running", 2.5)
     assert head["description"] == "ModuleRun:main:web:OperatorStartup"
-    assert (behind["index"], behind["module"], behind["state"]) == (2, "dns", "waiting")
+    assert (behind["index"], behind["hook"], behind["state"]) == (2, "a.sh", "waiting")
 
 
 async def test_a_failed_task_shows_its_tries_its_error_and_when_it_is_tried_again(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""``addon-operator hooks``: what hooks say of themselves, without a cluster."""
+"""``addon-operator hooks``: what hooks say of themselves, and which run in an operator."""
 
 import itertools
 import pathlib
@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import exit_codes, printing
+from addon_operator.cli import debug, exit_codes, printing
 from addon_operator.hook_contract.configuration import hook_config
 
 if TYPE_CHECKING:
     from addon_operator.commands.checks import hooks_check
 
 _COLUMNS: Final = ("FILE", "bindings", "ORDER", "QUEUE", "error")
+_RUNNING_COLUMNS: Final = ("ID", "MODULE", "HOOK", "RUNS FOR", "command")
 _WARNING: Final = "warning: "
 
 
 @click.group(cls=printing.Group)
 def hooks() -> None:
-    """Check hooks, without a cluster."""
+    """Check hooks without a cluster, show those that run in an operator, and end one."""
 
 
 @hooks.command()
@@ -71,6 +72,48 @@ def schema(*, is_global: bool) -> None:
 
     kind = hook_config.HookKind.GLOBAL if is_global else hook_config.HookKind.MODULE
     click.echo(printing.document(hook_schema.document(kind), "json"), nl=False)
+
+
+@hooks.command()
+@printing.output_option("text", printing.LIST_FORMATS)
+@debug.watch_options
+@debug.socket_option
+def running(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
+    """List the hooks, enabled scripts and Helm calls that run, the longest first."""
+    path = "/hooks/running.json"
+    debug.look_or_watch(socket, path, output, _RUNNING, watch=watch, interval=interval)
+
+
+@hooks.command()
+@click.argument("number", metavar="ID", callback=printing.not_empty)
+@debug.socket_option
+def end(number: str, socket: str | None) -> None:
+    """End what has the ID in 'hooks running', as its time limit would: it failed, and is tried again."""
+    client = debug.client(socket)
+    found = next((row for row in client.get("/hooks/running.json") if str(row["id"]) == number), None)
+    if found is None or not client.post(f"/hooks/running/{found['id']}/end", {})["ended"]:
+        raise click.ClickException(f"nothing runs with the ID {number}: 'hooks running' lists what does")
+    what = f"hook {found['hook']}" if found["hook"] else found["command"][0]
+    click.echo(f"{what} is being ended: that run has failed, and is tried again")
+
+
+def _running(rows: debug.Document, wide: bool) -> str:
+    lines = [
+        (
+            str(row["id"]),
+            row["module"] or ("(global)" if row["hook"] else ""),
+            row["hook"],
+            printing.age(row["seconds"]),
+            printing.one_line(" ".join(row["command"])),
+        )
+        for row in rows
+    ]
+    return (
+        printing.listing(_RUNNING_COLUMNS, lines, wide=wide) if lines else "no hook and no Helm call runs\n"
+    )
+
+
+_RUNNING: Final = debug.Listed(_running, "hook", lambda rows: [str(row["id"]) for row in rows])
 
 
 def _plain(file: "hooks_check.CheckedFile") -> dict[str, Any]:

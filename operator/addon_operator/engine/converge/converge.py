@@ -4,8 +4,9 @@
 2. Discover the modules: verdicts of flags, requirements and ``enabled`` scripts, and a plan of what follows.
 3. Apply the definitions (CRDs) of all enabled modules: any of them may have objects of another's kinds.
 4. Begin to delete the disabled modules that left something behind, in reverse run order.
-5. Run the enabled modules, stage by stage; a stage is the modules of one order, side by side. Then delete
-   what left a release meanwhile and is in no other one.
+5. Run the enabled modules, stage by stage; a stage is the modules of one order, side by side. One that fails,
+   or whose hook does not come to its end, holds up first installs of higher orders and what requires it; what
+   has a release runs. Then delete what left a release meanwhile and is in no other one.
 6. Begin to purge the releases that no module directory explains, as a second look has found, too.
 7. Run the ``afterAll`` hooks. If they changed global values, all begins again; after some rounds in a row
    only with a growing delay, so that hooks that never agree do not upgrade releases without end.
@@ -151,7 +152,9 @@ class Converger:
         if self._progress is None:
             return False
         queued = [task for task in self._queue.tasks if task.converge == self._progress.number]
-        stuck = {task.owner for task in queued if task.owner and (task.attempts > 0 or task.postponed)}
+        stuck = {task.owner for task in self._queue.tasks if task.is_stuck}
+        stuck |= {task.owner for task in queued if task.attempts > 0 or task.postponed}
+        stuck.discard(tasks.GLOBAL_OWNER)
         for task in queued:
             if not stuck.isdisjoint(task.after):
                 stuck.add(task.owner)
@@ -285,8 +288,12 @@ class Converger:
         self._begin(module_run.ModuleDeleteTask(runner, name, activation) for name in decided.deletes)
         # A module whose definitions the API server refuses fails by itself; the stage goes on without it.
         held = frozenset(task.owner for task in definitions if not task.done.done())
-        for stage in decided.stages:
+        late = [late for stage in decided.stages if (late := await self._begin_stage(progress, stage, held))]
+        for stage in late:
+            lower = [run for run in progress.runs if run.lane is not None and run.lane < stage.order]
+            await self._succeed(progress, lower)
             await self._stage(progress, stage, held)
+        await self._succeed(progress, progress.runs)
         await runner.releases.let_go()
         self._begin(module_run.ReleasePurgeTask(runner, release, activation) for release in decided.purges)
         self._look_twice()
@@ -345,8 +352,22 @@ class Converger:
         self._removals.drop(lambda task: task.owner in enabled)
         return task.plan
 
+    async def _begin_stage(
+        self, progress: _Progress, stage: plan.Stage, held: frozenset[str]
+    ) -> plan.Stage | None:
+        """Run the modules that no module of a lower order holds up; return the others."""
+        if all(run.aside.is_set() or progress.is_held(run) for run in progress.runs):
+            await self._stage(progress, stage, held)
+            return None
+        there: list[names.ModuleName] = []
+        late: list[names.ModuleName] = []
+        for module in stage.modules:
+            (there if self._runner.releases.exists(module) else late).append(module)
+        await self._stage(progress, dataclasses.replace(stage, modules=tuple(there)), held)
+        return dataclasses.replace(stage, modules=tuple(late)) if late else None
+
     async def _stage(self, progress: _Progress, stage: plan.Stage, held: frozenset[str]) -> None:
-        """Run the modules; nothing waits for those that are ``held`` up by their definitions."""
+        """Run the modules until each was tried; nothing waits for those ``held`` up by their definitions."""
         runs = [
             module_run.ModuleRunTask(self._runner, module, progress.activation) for module in stage.modules
         ]
@@ -354,14 +375,15 @@ class Converger:
             if run.owner in held:
                 run.step_aside()
         progress.planned -= set(stage.modules)
+        queued = await self._together(progress, runs, wait=_first_try)
         if self._on_failure is OnFailure.WAIT:
-            progress.runs += await self._together(progress, runs, wait=_success_or_aside)
-            return
+            progress.runs += queued
 
-        async def wait(run: tasks.Task) -> bool:
-            return run.owner in held or await _first_try(run)
-
-        await self._together(progress, runs, wait=wait)
+    async def _succeed(self, progress: _Progress, runs: Iterable[tasks.Task]) -> None:
+        """Wait for the success of runs, but of those that stepped aside, or wait for such a one."""
+        if not all([progress.is_held(run) or await _success_or_aside(run) for run in runs]):
+            raise _SupersededError
+        self._give_way()
 
     async def _each(self, progress: _Progress, wanted: Iterable[tasks.Task]) -> None:
         for task in wanted:

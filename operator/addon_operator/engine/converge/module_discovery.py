@@ -212,11 +212,10 @@ class Discovery:
 
 
 class DiscoverTask(tasks.Task):
-    """Finds out which modules are enabled, and plans the converge; nothing behind it may run before."""
+    """Finds out which modules are enabled, and plans the converge."""
 
     kind = tasks.TaskKind.DISCOVER_MODULES
     fixed_delay = RETRY
-    holds_queue = True
 
     def __init__(self, discovery: Discovery, runner: module_run.ModuleRunner, activation: str) -> None:
         super().__init__(activation=activation)

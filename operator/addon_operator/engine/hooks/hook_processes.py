@@ -265,8 +265,9 @@ class HookProcesses:
         path = hook_files.absolute(hook.path, self._started_in)
         is_nested = bool(hook.arguments)
         owner = hook_configurations.owner(hook.module) if is_nested else {}
-        keep = self.last.begin(log_fields.get("module", ""), log_fields.get("hook", path.name))
-        programs = self._answering if is_asked else self._programs
+        known_as = log_fields.get("module", ""), log_fields.get("hook", path.name)
+        keep = self.last.begin(*known_as)
+        programs = (self._answering if is_asked else self._programs).known_as(*known_as)
         with self._log.run(log_fields, is_json=is_nested) as log:
             variables = files.environment()
             return await programs.run(

@@ -13,6 +13,7 @@ that was removed meanwhile may still end, but its outputs come to nothing.
 """
 
 import asyncio
+import collections
 import contextlib
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
@@ -25,7 +26,7 @@ from addon_operator.process.children import children
 from addon_operator.values import store
 
 HOLDS_AFTER: Final = 30.0
-"""Seconds after which it is reported that a hook still runs."""
+"""Seconds after which it is reported that a hook still runs, and others do not wait for it any more."""
 
 
 class HookExecutor:
@@ -45,6 +46,10 @@ class HookExecutor:
         self._outputs = outputs
         self._states = states
         self._tell = tell
+        self._alone: dict[tuple[names.ModuleName | None, str], asyncio.Lock] = collections.defaultdict(
+            asyncio.Lock
+        )
+        """Held by the run of a hook: it never runs twice at once, whatever queues its bindings have."""
         self._hinted: set[tuple[names.ModuleName | None, str, str]] = set()
 
     async def run(
@@ -64,8 +69,12 @@ class HookExecutor:
         module of the hook was removed meanwhile; nothing is applied then, either.
         """
         result: children.ChildResult | None = None
+        alone = self._alone[hook.module, hook.name]
+        with task.waiting("its other run to end") if alone.locked() else contextlib.nullcontext():
+            await alone.acquire()
         try:
-            async with self._reported_when_long(labels):
+            task.checkpoint()
+            async with self._reported_when_long(labels, task):
                 ran = await self._start(hook, contexts, labels)
             result = ran.result
             self._check_current(hook)
@@ -81,6 +90,8 @@ class HookExecutor:
                 await self._apply_after_failure(hook, error)
             self._tell(events.HookFailed(labels, failed, allow_failure))
             raise
+        finally:
+            alone.release()
         self._tell(events.HookSucceeded(labels, ran.result))
         self._hint(labels, ran.hint, *outputs.hints)
         return effects
@@ -152,14 +163,15 @@ class HookExecutor:
             self._tell(events.Warned(text))
 
     @contextlib.asynccontextmanager
-    async def _reported_when_long(self, labels: events.HookLabels) -> AsyncIterator[None]:
-        """Report a hook that holds its queue, at times that double."""
+    async def _reported_when_long(self, labels: events.HookLabels, task: tasks.Task) -> AsyncIterator[None]:
+        """Report a hook that holds its owner, at times that double, and let all others go on."""
         loop = asyncio.get_running_loop()
         timer: asyncio.TimerHandle
 
         def report(seconds: float) -> None:
             nonlocal timer
             self._tell(events.HookHolds(labels, seconds))
+            task.set_stuck()
             timer = loop.call_later(seconds, report, 2 * seconds)
 
         timer = loop.call_later(HOLDS_AFTER, report, HOLDS_AFTER)
@@ -167,6 +179,7 @@ class HookExecutor:
             yield
         finally:
             timer.cancel()
+            task.is_stuck = False
 
     def _check_current(self, hook: state.Hook) -> None:
         if not self._states.is_current(hook):

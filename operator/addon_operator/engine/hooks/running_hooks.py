@@ -9,6 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
+from typing_extensions import override
+
+from addon_operator.kernel import clock
 from addon_operator.process.children import children
 
 
@@ -16,16 +19,25 @@ class RunningHook(TypedDict):
     """A program of a hook, an ``enabled`` script, or Helm, that runs."""
 
     id: int
+    module: str
+    """Empty for a global hook, and for Helm."""
+    hook: str
+    """Its name, ``enabled`` for that script; empty for Helm."""
     command: list[str]
     """The words with which it was started, the interpreter of a virtual environment among them."""
     seconds: float
     """For how long it runs."""
+    since: str
+    """RFC 3339, UTC."""
 
 
 @dataclasses.dataclass(slots=True)
 class _Run:
+    module: str
+    hook: str
     words: list[str]
     began: float
+    since: float
     work: asyncio.Future[children.ChildResult]
     is_ended: bool = False
 
@@ -38,12 +50,19 @@ class RunningHooks(children.Children):
         self._monotonic = monotonic
         self._numbers = itertools.count(1)
         self._runs: dict[int, _Run] = {}
+        self._module = self._hook = ""
 
     @property
     def unfenced(self) -> "RunningHooks":
         """The same for what hooks answer: a replica that does not lead may ask them, too."""
         other = copy.copy(self)
         other._programs = self._programs.unfenced  # noqa: SLF001 - it is one of these
+        return other
+
+    @override
+    def known_as(self, module: str, hook: str) -> "RunningHooks":
+        other = copy.copy(self)
+        other._module, other._hook = module, hook  # noqa: SLF001 - it is one of these
         return other
 
     async def run(
@@ -53,8 +72,11 @@ class RunningHooks(children.Children):
     ) -> children.ChildResult:
         """Run a program to its end; raises :class:`.ChildEndedError` if somebody ended it."""
         run = _Run(
+            self._module,
+            self._hook,
             [str(word) for word in argv],
             self._monotonic(),
+            time.time(),
             asyncio.ensure_future(self._programs.run(argv, **how)),
         )
         number = next(self._numbers)
@@ -75,7 +97,14 @@ class RunningHooks(children.Children):
         """What runs, the one that runs longest first."""
         now = self._monotonic()
         return [
-            {"id": number, "command": run.words, "seconds": round(now - run.began, 1)}
+            {
+                "id": number,
+                "module": run.module,
+                "hook": run.hook,
+                "command": run.words,
+                "seconds": round(now - run.began, 1),
+                "since": clock.rfc3339(run.since),
+            }
             for number, run in self._runs.items()
         ]
 

@@ -1,4 +1,4 @@
-"""Queues: run tasks one after another, and retry those that fail.
+"""Queues: run the tasks of each owner one after another, and retry those that fail.
 
 What a task does is its class's to know.
 """

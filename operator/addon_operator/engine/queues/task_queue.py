@@ -1,8 +1,8 @@
-"""A task queue: first in, first out, one worker, the failing head retried with a backoff.
+"""A task queue: the tasks of each owner one after another, what fails retried with a backoff.
 
-Two things differ from a plain queue. The backoff of one failing task holds up only tasks of its own owner
-(its module), and tasks of one lane (the modules of one order in a converge) may run side by side, with the
-retries of other modules among them.
+An owner is a module, its run included, or the global hooks together. What one owner does, or fails to do,
+holds up no other: who needs an order among owners, as a converge does, queues the next task when the one
+before has ended. A strict queue has one worker, and nothing steps over its failing head.
 """
 
 import asyncio
@@ -18,7 +18,6 @@ from typing import Final
 from addon_operator.aio import waiting
 from addon_operator.engine import events
 from addon_operator.engine.tasks import (
-    GLOBAL_OWNER,
     Outcome,
     PostponedError,
     SupersededError,
@@ -31,6 +30,8 @@ from addon_operator.kernel import errors
 RETRIES: Final = waiting.Backoff(5.0, 30.0, growth=1.5)
 """Seconds between the tries of a failing task. Source: "Task queues" of the addon-operator documentation."""
 _JITTER: Final = 0.1
+HOOKS: Final = 16
+"""Tasks without a lane, which are mostly runs of hooks, that work at once in one queue."""
 
 
 def retry_delay(attempt: int, rng: random.Random, longest: float = RETRIES.longest) -> float:
@@ -50,33 +51,39 @@ def pick(
 ) -> Task | None:
     """Return the task to start now, or ``None`` when all have to wait.
 
-    The first task that is ready goes first. A task in its backoff is stepped over together with all later
-    tasks of its owner, so that the order within one module is kept; a ready task is never stepped over. With
-    ``is_strict`` nothing steps over a task in its backoff. A postponed task holds up only its own hook; one
-    that comes after a task of another owner holds up nothing. A running task that waits for something holds
-    up only its owner. With ``descends`` a task only waits until the first tries of all tasks of higher lanes
-    have ended.
+    A task waits for what runs or stands before it of its owner. ``parallelism`` bounds how many tasks with a
+    lane work at once, and :data:`HOOKS` the others; one that waits for something, or runs a hook for long,
+    does not count. A postponed task holds up only its own hook; one that comes after a task of another owner
+    holds up nothing. With ``is_strict`` tasks run one after another, whoever owns them. With ``descends`` a
+    task waits until the first tries of all tasks of higher lanes have ended.
     """
-    busy = {task.owner for task in running}
+    if is_strict and running:
+        return None
+    working = [task for task in running if task.is_working]
+    room = {True: parallelism, False: HOOKS}
+    for task in working:
+        room[task.lane is not None] -= 1
+    at_work = {task.owner for task in working}
+    busy = {task.owner for task in running}.union(*(task.also for task in running))
     postponed: set[tuple[str, str]] = set()
     ahead = {(task.kind, task.owner) for task in running}
-    working = [task for task in running if not task.waits_for]
     top = _top_lane((*running, *pending)) if descends else None
     for task in pending:
         is_held = any((task.kind, owner) in ahead for owner in task.after) or _is_below(task, top)
         ahead.add((task.kind, task.owner))
-        if is_held or task.owner in busy or (task.owner, task.hook) in postponed:
+        is_busy = task.owner in busy or not at_work.isdisjoint(task.also)
+        busy |= task.also
+        if is_held or is_busy or (task.owner, task.hook) in postponed:
             continue
-        if task.not_before <= now:
-            if descends:
-                return task if len(working) < parallelism else None
-            return task if _may_join(working, task, parallelism) else None
-        if task.postponed:
-            postponed.add((task.owner, task.hook))
-        elif task.holds_queue or is_strict:
-            return None
-        else:
-            busy.add(task.owner)
+        if task.not_before > now:
+            if task.postponed:
+                postponed.add((task.owner, task.hook))
+                continue
+            if is_strict:
+                return None
+        elif room[task.lane is not None] > 0:
+            return task
+        busy.add(task.owner)
     return None
 
 
@@ -87,23 +94,6 @@ def _top_lane(tasks: Iterable[Task]) -> int | None:
 
 def _is_below(task: Task, top: int | None) -> bool:
     return top is not None and task.lane is not None and task.attempts == 0 and task.lane < top
-
-
-def _may_join(running: Sequence[Task], task: Task, parallelism: int) -> bool:
-    if not running:
-        return True
-    return len(running) < parallelism and all(_get_along(task, other) for other in running)
-
-
-def _get_along(task: Task, other: Task) -> bool:
-    """Say whether both may run: tasks of one lane may, and a retry for which no other lane waits any more."""
-    if not all(each.lane is not None or _is_retry(each) for each in (task, other)):
-        return False
-    return task.lane == other.lane or _is_retry(task) or _is_retry(other)
-
-
-def _is_retry(task: Task) -> bool:
-    return task.attempts > 0 and task.owner != GLOBAL_OWNER
 
 
 class TaskQueue:
@@ -313,8 +303,7 @@ class TaskQueue:
             return
         wait = task.fixed_delay or retry_delay(task.attempts, self._rng, task.longest_delay)
         self._tell(events.TaskFailed(self.name, task, error, wait))
-        if not task.tried.done():
-            task.tried.set_result(None)
+        task.has_tried()
         self._put_back(task, wait)
 
     def _postpone(self, task: Task, delay: float) -> None:
@@ -339,6 +328,10 @@ class TaskQueue:
         self._tell(events.QueueOperation(self.name, action, time.perf_counter() - began))
 
     def _changed(self) -> None:
+        if held := {task.owner for task in self._running if task.is_stuck}:
+            for task in self.pending:
+                if task.owner in held:
+                    task.has_tried()
         self.report()
         self._wake.set()
 

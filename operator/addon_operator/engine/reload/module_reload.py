@@ -24,7 +24,7 @@ class _Before:
 
 
 class ModuleReload:
-    """Brings values, states and hooks to what was loaded; nothing else may run in ``main`` meanwhile."""
+    """Brings values, states and hooks to what was loaded; nothing of a changed module runs meanwhile."""
 
     def __init__(
         self,
@@ -55,11 +55,16 @@ class ModuleReload:
             self._tell(events.Noted("the modules directories can be read again"))
 
     async def take_in(self, loading: module_loader.Loading, loader: module_loader.ModuleLoader) -> None:
-        """Take the modules in while nothing else runs in ``main``, and have done what follows from that.
+        """Take the modules in while nothing of them runs in ``main``, and have done what follows from that.
 
         If that fails, ``loader`` reads all that changed again with the next change.
         """
         await self._engine.reload(ReloadTask(self._engine, self, loading, loader))
+
+    def changed_by(self, loading: module_loader.Loading) -> frozenset[names.ModuleName]:
+        """Return the modules that changed or are gone."""
+        there = {files.module.name for files in loading.loaded.modules}
+        return frozenset(loading.touched) | {each.name for each in self._states.modules} - there
 
     async def take(self, loading: module_loader.Loading) -> reactions.Reaction:
         """Take the modules in; the result is what has to follow.
@@ -153,6 +158,7 @@ class ReloadTask(tasks.Task):
         loader: module_loader.ModuleLoader,
     ) -> None:
         super().__init__(activation=engine.ACTIVATION_MODULES)
+        self.also = reload.changed_by(loading)
         self._engine = running
         self._reload = reload
         self._loading = loading

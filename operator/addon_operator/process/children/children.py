@@ -102,6 +102,10 @@ class Children:
         """The same for programs that change nothing: a replica that does not lead may start them, too."""
         return Children(self._launcher, leaves_nothing=self._leaves_nothing)
 
+    def known_as(self, _module: str, _hook: str) -> "Children":
+        """Return the same for a hook of a module, or a global one, for people who look at what runs."""
+        return self
+
     async def run(  # noqa: PLR0913 - one parameter for each thing a caller may want to say
         self,
         argv: Sequence[str | pathlib.Path],

@@ -123,7 +123,7 @@ async def test_schedules_tick_after_the_first_converge(op: engine.Operator) -> N
     waiting = op.hook("web/b.sh", {"beforeHelm": 1})
     waiting.hold()
     await op.start()
-    await op.advance(120)
+    await op.advance(20)
     assert op.told == ["b.sh: beforeHelm"]
     await waiting.release()
     await op.advance(120)

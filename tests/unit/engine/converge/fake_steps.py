@@ -122,6 +122,11 @@ class Releases(module_releases.ModuleReleases):
     def __init__(self) -> None:
         self._left_alone: frozenset[str] = frozenset()
         self.windows = fakes.always_open()
+        self.there: set[str] = set()
+
+    @override
+    def exists(self, release: str) -> bool:
+        return release in self.there
 
     @property
     @override
@@ -159,7 +164,7 @@ class Runner(module_run.ModuleRunner):
 
     def __init__(self, steps: FakeSteps) -> None:
         self.states = module_states.ModuleStates([], fakes.ignore)
-        self.releases = Releases()
+        self.releases: Releases = Releases()
         self._left = left_watch.LeftWatch(fakes.Left(), self.states)
         self._fake = steps
 

@@ -152,18 +152,6 @@ async def test_only_the_failed_tasks_that_are_wanted_are_hastened(working: Start
     assert bench.ran == ["a", "b", "b"]
 
 
-async def test_a_task_that_holds_the_queue_makes_everything_wait_for_its_next_try(working: Start) -> None:
-    bench = await working()
-    bench.fail["discover"] = 1
-    bench.add("discover", holds_queue=True, fixed_delay=5.0)
-    bench.add("b", "two")
-    await clocks.settle()
-    assert bench.ran == ["discover"]
-    assert bench.heard.failures == [("", "discover failed", 5.0)]
-    await bench.clock.advance(5.1)
-    assert bench.ran == ["discover", "discover", "b"]
-
-
 async def test_tasks_of_one_lane_run_side_by_side_up_to_the_parallelism(working: Start) -> None:
     bench = await working(2)
     for name in "abc":
@@ -176,72 +164,54 @@ async def test_tasks_of_one_lane_run_side_by_side_up_to_the_parallelism(working:
     assert bench.ran == ["a", "b", "c"]
 
 
-async def test_a_task_of_another_lane_waits_until_the_lane_is_empty(working: Start) -> None:
-    bench = await working(4)
-    bench.gates["a"] = asyncio.Event()
-    bench.add("a", "one", lane=10)
-    bench.add("b", "two", lane=20)
-    bench.add("c", "three", lane=10)
+async def test_owners_do_not_wait_for_each_other(working: Start) -> None:
+    bench = await working()
+    for name in ("hook", "run", "global"):
+        bench.gates[name] = asyncio.Event()
+    bench.add("hook", "one")
+    bench.add("after it", "one")
+    bench.add("run", "two", lane=20)
+    bench.add("global")
+    bench.add("other", "three")
     await clocks.settle()
-    assert bench.ran == ["a"], "a ready task is never stepped over, not even by one that could join the lane"
-    bench.gates["a"].set()
-    await clocks.settle()
-    assert bench.ran == ["a", "b", "c"]
+    assert bench.ran == ["hook", "run", "global", "other"]
 
 
-async def test_a_retry_of_another_lane_runs_beside_the_tasks_of_a_lane(working: Start) -> None:
-    bench = await working(2)
-    bench.fail["crds"] = 1
-    bench.gates["slow"] = asyncio.Event()
-    bench.add("crds", "one", lane=-1)
-    for name in ("slow", "b"):
-        bench.add(name, name, lane=10)
-    await clocks.settle()
-    await bench.clock.advance(10)
-    assert bench.ran == ["crds", "slow", "b", "crds"]
-    bench.add("c", "c", lane=10)
-    await clocks.settle()
-    assert bench.ran[4:] == ["c"], "the slow task holds up nothing of its lane"
+async def test_a_task_whose_hook_hangs_counts_as_tried_and_takes_no_place(working: Start) -> None:
+    bench = await working(1)
+    hangs = asyncio.Event()
+
+    async def run(task: tasks.Task) -> None:
+        task.set_stuck()
+        await hangs.wait()
+
+    stuck = bench.queue.add(fakes.CallTask(tasks.TaskKind.MODULE_RUN, run, owner="one", lane=10))
+    behind = bench.add("behind", "one", lane=10)
+    await stuck.tried
+    await behind.tried
+    assert await bench.add("other", "two", lane=10).done is tasks.Outcome.DONE
+    assert not stuck.done.done()
+    hangs.set()
+    assert await behind.done is tasks.Outcome.DONE
+    assert bench.ran == ["other", "behind"]
 
 
-@pytest.mark.parametrize("lane", [pytest.param(None, id="no lane"), pytest.param(20, id="another lane")])
-async def test_a_retry_under_way_holds_up_no_other_lane(working: Start, lane: int | None) -> None:
-    bench = await working(2)
-    bench.fail["failing"] = 1
-    bench.add("failing", "one", lane=lane)
+async def test_a_task_that_others_are_not_to_run_beside_waits_for_who_is_at_work_alone(
+    working: Start,
+) -> None:
+    bench = await working()
+    bench.gates["run"] = asyncio.Event()
+    bench.fail["fails"] = 1
+    bench.add("run", "one")
+    bench.add("fails", "two")
     await clocks.settle()
-    bench.gates["failing"] = asyncio.Event()
-    await bench.clock.advance(10)
-    for name in ("a", "b"):
-        bench.add(name, name, lane=10)
+    bench.add("reload", also=frozenset({"one", "two"}))
+    bench.add("later", "two")
     await clocks.settle()
-    assert bench.ran == ["failing", "failing", "a", "b"]
-
-
-@pytest.mark.parametrize(
-    "owner", [pytest.param("", id="of a global hook"), pytest.param("two", id="of a module")]
-)
-async def test_a_task_without_a_lane_waits_for_retries_under_way(working: Start, owner: str) -> None:
-    bench = await working(2)
-    bench.fail["failing"] = 1
-    bench.add("failing", "one")
+    assert bench.ran == ["run", "fails"]
+    bench.gates["run"].set()
     await clocks.settle()
-    bench.gates["failing"] = asyncio.Event()
-    await bench.clock.advance(10)
-    bench.add("alone", owner)
-    await clocks.settle()
-    assert bench.ran == ["failing", "failing"]
-
-
-async def test_a_retry_of_a_global_hook_runs_alone(working: Start) -> None:
-    bench = await working(2)
-    bench.fail["hook"] = 1
-    bench.add("hook")
-    bench.gates["a"] = asyncio.Event()
-    bench.add("a", "one", lane=10)
-    await clocks.settle()
-    await bench.clock.advance(10)
-    assert bench.ran == ["hook", "a"]
+    assert bench.ran == ["run", "fails", "reload"], "a failed one is not waited for, and holds its own"
 
 
 async def test_two_tasks_of_one_module_never_run_at_once(working: Start) -> None:
@@ -363,7 +333,7 @@ async def test_draining_starts_nothing_more_and_waits_for_the_step_that_runs(wor
     bench = await working()
     bench.gates["a"] = asyncio.Event()
     running = bench.add("a", "one")
-    bench.add("b", "two")
+    bench.add("b", "one")
     await clocks.settle()
     bench.gates["a"].set()
     await bench.queue.drain(grace=10)

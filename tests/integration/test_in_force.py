@@ -1,0 +1,63 @@
+"""What of files and values is in force, what is not yet, and what that waits for."""
+
+import pathlib
+
+import orjson
+import pytest
+
+from tests.integration import operator_site
+
+pytestmark = pytest.mark.integration
+
+
+def module(site: operator_site.Site, directory: str) -> pathlib.Path:
+    """A module that is on and shows its color."""
+    name = directory.lstrip("0123456789-")
+    template = {"color": f"{{{{ .Values.{name}.color }}}}"}
+    return site.module(directory, template, values=f"{name}: {{color: green}}\n{name}Enabled: true\n")
+
+
+def test_a_hook_that_hangs_holds_its_own_module_alone_until_somebody_ends_it(
+    site: operator_site.Site, tmp_path: pathlib.Path
+) -> None:
+    gate = tmp_path / "gate"
+    site.first_retry = 0.2
+    every_second = {"schedule": [{"name": "often", "crontab": "* * * * * *", "allowFailure": True}]}
+    site.hook(module(site, "010-web"), "tick.sh", every_second, f"[[ -e {gate} ]] || sleep 1000")
+    module(site, "010-api")
+    operator = site.start().wait_ready()
+    operator.wait_until(lambda: site.labels() == ["tick.sh often"], "the hook hangs")
+
+    site.config(web="color: red", api="color: red")
+    operator.wait_until(lambda: site.data("api") == {"color": "red"}, "the other module has its edit")
+    assert site.data("web") == {"color": "green"}
+    (running,) = orjson.loads(site.command("hooks", "running", "-o", "json").stdout)
+    assert (running["module"], running["hook"]) == ("web", "tick.sh")
+    gate.touch()
+    ended = site.command("hooks", "end", str(running["id"]))
+    assert ended.stdout == "hook tick.sh is being ended: that run has failed, and is tried again\n"
+    operator.wait_until(lambda: site.data("web") == {"color": "red"}, "its own module has it, too")
+
+
+def test_a_module_that_fails_at_a_start_holds_up_first_installs_of_higher_orders_alone(
+    site: operator_site.Site, tmp_path: pathlib.Path
+) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    site.hook(module(site, "010-db"), "look.sh", {"beforeHelm": 1}, f"[[ -e {gate} ]]")
+    module(site, "020-web")
+    site.start().wait_ready().stop()
+
+    gate.unlink()
+    module(site, "020-new")
+    site.chart(site.modules / "020-web", {"color": "blue"})
+    operator = site.start()
+    operator.wait_until(lambda: site.data("web") == {"color": "blue"}, "what has a release is upgraded")
+    site.config(web="size: large")
+    operator.wait_until(lambda: site.module_rows()["db"]["state"] == "Failed", "the first one fails")
+    assert site.data("new") is None
+    ran = site.command("module", "run", "new")
+    assert ran.returncode == 0, ran.stderr
+    operator.wait_until(lambda: site.data("new") == {"color": "green"}, "somebody wanted it now")
+    gate.touch()
+    operator.wait_ready()

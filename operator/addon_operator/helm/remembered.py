@@ -39,6 +39,14 @@ class LeftField(RememberedObject, frozen=True):
     path: tuple[str, ...] = ()
 
 
+class SaidField(RememberedObject, frozen=True):
+    """What the chart says of a field that is others': the record has the live value."""
+
+    path: tuple[str, ...] = ()
+    said: str = ""
+    """As JSON; of a Secret a digest."""
+
+
 class Removal(_Shape, frozen=True):
     """``removal`` of ``module.yaml``, as the deployed revision had it."""
 
@@ -95,6 +103,8 @@ class RememberedRelease(_Shape, frozen=True):
     """Objects that left the release, and go unless a module that has yet to run gains them."""
     left: tuple[LeftField, ...] = ()
     """What objects of the deployed revision still have of earlier ones."""
+    said: tuple[SaidField, ...] = ()
+    """What the deployed revision's chart says of fields that are others'."""
     ended: tuple[RememberedObject, ...] = ()
     """Jobs and Pods of the deployed revision that were seen to end."""
 

@@ -4,9 +4,10 @@ Manifests may be megabytes of YAML of which three fields are wanted: only those 
 that hold them. Documents that are not laid out in the usual way are parsed whole.
 """
 
+import copy
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import yaml
@@ -55,6 +56,8 @@ class ManifestResource:
         return self.group, self.kind, self.namespace or namespace, self.name
 
 
+Fields: TypeAlias = Mapping[Identity, Sequence[tuple[Sequence[str], Any]]]
+"""Values of fields of objects, by path."""
 Select: TypeAlias = Callable[[ManifestResource], bool]
 
 
@@ -275,6 +278,38 @@ def _not_keeping(body: Object) -> Object:
     if left := {key: value for key, value in annotations.items() if key != POLICY}:
         metadata["annotations"] = left
     return {**body, "metadata": metadata}
+
+
+def with_fields(manifest: str, fields: Fields, namespace: str) -> str:
+    """Return the manifest with these fields; ``namespace`` is that of the release."""
+    if not fields:
+        return manifest
+
+    def changed(body: Object) -> Object:
+        resource = resource_of(body)
+        made = copy.deepcopy(body)
+        for path, value in fields.get(resource.identity(namespace), ()) if resource else ():
+            put(made, path, value)
+        return made
+
+    return _changed(manifest, lambda each: each.identity(namespace) in fields, changed)
+
+
+def put(body: Object, path: Sequence[str], value: Any) -> None:  # noqa: ANN401 - JSON
+    """Set a field of an object; what it lies in is made if it is missing."""
+    place: Any = body
+    for step in path[:-1]:
+        place = place[int(step)] if isinstance(place, list) else place.setdefault(step, {})
+    if isinstance(place, list):
+        place[int(path[-1])] = value
+    else:
+        place[path[-1]] = value
+    if (
+        body.get("kind") == "Secret"
+        and path[0] == "data"
+        and isinstance(texts := body.get("stringData"), dict)
+    ):
+        texts.pop(path[-1], None)
 
 
 def owned(body: Object, release: str, namespace: str) -> Object:

@@ -1,19 +1,16 @@
 """Where the objects of a release are otherwise than its manifest says."""
 
+import dataclasses
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from addon_operator.documents import json_pointers
 from addon_operator.engine.drift import live_contents, restoring, watched_resources
 from addon_operator.helm import release_types
 from addon_operator.kernel import clock as clocks
 from addon_operator.modules import keeping, manifests
-from addon_operator.modules.drift import drift_config, field_drift, others_fields
+from addon_operator.modules.drift import drift_config, field_drift, not_ours, others_fields
 
-_REPLICAS: Final = ("spec", "replicas")
-"""The field that autoscalers write."""
-_AUTOSCALERS: Final = frozenset({"HorizontalPodAutoscaler", "ScaledObject"})
-_SCALED_BY_DEFAULT: Final = "Deployment"
 _SETTLES: Final = 2.0
 """Seconds that clocks of hooks' pods and of the API server may differ."""
 
@@ -22,6 +19,7 @@ _EXEMPT: Final = ("addon-operator.io/drift", "ignore")
 
 
 Found = dict[watched_resources.Watched, list[field_drift.Difference]]
+Outcome = tuple[dict[watched_resources.Watched, manifests.Object], Found, not_ours.Surroundings]
 
 
 def find(
@@ -30,29 +28,39 @@ def find(
     namespace: str,
     resources: Iterable[watched_resources.Watched],
     contents: live_contents.Contents,
-) -> tuple[dict[watched_resources.Watched, manifests.Object], Found]:
-    """Return what the manifest has of the resources, and where they differ; for a thread."""
+    scaled: frozenset[not_ours.Target] = frozenset(),
+) -> Outcome:
+    """Return what the manifest has of the resources, where they differ, and what decided; for a thread.
+
+    ``scaled``: what autoscalers scale that the release does not have.
+    """
     expected = dict(restoring.find(deployed.manifest, resources, namespace))
     settled = clocks.rfc3339(deployed.settled + _SETTLES) if deployed.settled else ""
     found: Found = {}
-    targets: frozenset[tuple[str, str]] | None = None
+    around: not_ours.Surroundings | None = None
     for watched, body in expected.items():
         live = contents.get(watched)
         if live is None or _is_exempt(body) or _is_exempt(live):
             continue
-        differences = [
-            each
-            for each in others_fields.changes(body, live, settled=settled)
-            if config.counts(watched.resource.kind, watched.key.name, each.path)
-        ]
+        differences = others_fields.changes(body, live, settled=settled)
+        if differences:
+            # The whole manifest is read for this.
+            around = _surroundings(deployed, namespace, scaled) if around is None else around
+            differences = others_fields.changes(body, live, around, settled=settled)
+        kind, name = watched.resource.kind, watched.key.name
+        differences = [each for each in differences if config.counts(kind, name, each.path)]
         differences += _left(deployed, live)
-        if any(each.path == _REPLICAS for each in differences):
-            targets = frozenset(scaled(deployed.manifest)) if targets is None else targets
-            if (watched.resource.kind, watched.key.name) in targets:
-                differences = [each for each in differences if each.path != _REPLICAS]
         if differences:
             found[watched] = differences
-    return expected, found
+    return expected, found, around or not_ours.NOTHING
+
+
+def _surroundings(
+    deployed: release_types.Deployed, namespace: str, scaled: frozenset[not_ours.Target]
+) -> not_ours.Surroundings:
+    """Return what decides beside an object whether its fields are ours."""
+    around = not_ours.surroundings(deployed.manifest, namespace)
+    return dataclasses.replace(around, scaled=around.scaled | scaled)
 
 
 def _left(deployed: release_types.Deployed, live: manifests.Object) -> Iterator[field_drift.Difference]:
@@ -70,12 +78,3 @@ def _is_exempt(body: manifests.Object) -> bool:
     annotations = (body.get("metadata") or {}).get("annotations") or {}
     key, value = _EXEMPT
     return isinstance(annotations, dict) and annotations.get(key) == value
-
-
-def scaled(manifest: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of what autoscalers in a manifest scale: how many pods it has is for them."""
-    for _, body in manifests.find_objects(manifest, lambda each: each.kind in _AUTOSCALERS):
-        spec: Any = body.get("spec")
-        target = spec.get("scaleTargetRef") if isinstance(spec, dict) else None
-        if isinstance(target, dict):
-            yield str(target.get("kind") or _SCALED_BY_DEFAULT), str(target.get("name") or "")

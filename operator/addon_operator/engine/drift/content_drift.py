@@ -7,6 +7,7 @@ release; what the API server would not keep otherwise does not count. Modules in
 import asyncio
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -25,7 +26,14 @@ from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.modules import keeping, manifests
-from addon_operator.modules.drift import corrections, drift_config, drift_report, field_drift, others_fields
+from addon_operator.modules.drift import (
+    corrections,
+    drift_config,
+    drift_report,
+    field_drift,
+    not_ours,
+    others_fields,
+)
 
 GATHER: Final = 0.2
 """Seconds in which further changes of a module join the first."""
@@ -230,9 +238,8 @@ class ContentDrift(watched_resources.ResourceListener):
         config, namespace = self._config_of(module), self._resources.namespace_of(module)
         if config.mode is drift_config.DriftMode.IGNORE:
             return
-        expected, found = await asyncio.to_thread(
-            content_differences.find, config, deployed, namespace, resources, contents
-        )
+        find = functools.partial(content_differences.find, config, deployed, namespace, resources, contents)
+        expected, found, around = await self._found(find)
         if self._modules.get(module) is not followed:
             return
         for watched in resources:
@@ -241,7 +248,7 @@ class ContentDrift(watched_resources.ResourceListener):
             ]
             if differences and watched in contents:
                 differences = await self._judged(
-                    module, watched, expected[watched], contents[watched], differences, deployed
+                    module, watched, expected[watched], contents[watched], differences, deployed, around
                 )
             if differences:
                 followed.found[watched] = differences
@@ -250,6 +257,18 @@ class ContentDrift(watched_resources.ResourceListener):
                 followed.refused.pop(watched, None)
                 self._given_up.discard(watched)
         self._show(module, followed)
+
+    async def _found(self, find: Callable[..., content_differences.Outcome]) -> content_differences.Outcome:
+        """Compare; where replicas differ, once more: an autoscaler need not be in the release."""
+        outcome = await asyncio.to_thread(find)
+        places = {
+            watched.key.namespace
+            for watched, differences in outcome[1].items()
+            if any(each.path == not_ours.REPLICAS for each in differences)
+        }
+        if not places:
+            return outcome
+        return await asyncio.to_thread(find, await self._manager.scaled(places))
 
     async def _without_taken(
         self,
@@ -297,6 +316,7 @@ class ContentDrift(watched_resources.ResourceListener):
         live: manifests.Object,
         differences: list[field_drift.Difference],
         deployed: release_types.Deployed,
+        around: not_ours.Surroundings,
     ) -> list[field_drift.Difference]:
         """Put the differences back if that is wanted; return those that are left and count."""
         is_corrected = self._may_correct(module, watched, differences)
@@ -304,7 +324,7 @@ class ContentDrift(watched_resources.ResourceListener):
             if is_corrected:
                 applied = None
                 if deployed.is_server_side:
-                    applied = self._owned(module, corrections.kept_to(expected, live, differences))
+                    applied = self._owned(module, corrections.kept_to(expected, live, differences, around))
                 others = await asyncio.to_thread(others_fields.beside, expected, live, with_applied=False)
                 correction = live_contents.Correction(watched, live, differences, others)
                 after = await self._contents.put_back(correction, applied)

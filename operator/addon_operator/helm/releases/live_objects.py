@@ -14,7 +14,7 @@ from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import crd_files, keeping, manifests
-from addon_operator.modules.drift import field_owners
+from addon_operator.modules.drift import field_owners, not_ours
 
 _FIELD_MANAGER: Final = "helm"
 # What server-side apply cannot read as the kind's type is, for the API server, an error of its own.
@@ -25,6 +25,10 @@ _AT_ONCE: Final = 8
 _IN_EVERY_NAMESPACE: Final = (("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"))
 _UNCOUNTED: Final = ("Event", "Endpoints")
 """Kinds whose objects are no reason to keep a namespace."""
+_AUTOSCALERS: Final = (
+    ("HorizontalPodAutoscaler", "autoscaling/v2"),
+    ("ScaledObject", "keda.sh/v1alpha1"),
+)
 _UNTYPED: Final = "failed to create typed patch object"
 
 
@@ -222,6 +226,18 @@ class LiveObjects:
             )
         owned = manifests.owned(body, place.name, place.namespace)
         await self._cluster.apply(path, owned, field_manager=_FIELD_MANAGER, force=True)
+
+    async def scaled(self, namespaces: Collection[str]) -> frozenset[not_ours.Target]:
+        """Return what autoscalers in these namespaces scale; raises what the client raises."""
+        found: set[not_ours.Target] = set()
+        for kind, api_version in _AUTOSCALERS:
+            with contextlib.suppress(discovery.NoSuchKind, api_errors.Forbidden, api_errors.NotFound):
+                resource = await self._kinds.find(kind, api_version)
+                for namespace in namespaces:
+                    items = (await self._cluster.list_all(resource.path(namespace=namespace))).items
+                    bodies = [{**each, "kind": kind} for each in items]
+                    found.update(not_ours.scaled(bodies, namespace))
+        return frozenset(found)
 
     async def claims(self, namespace: str) -> list[manifests.Object]:
         """Return the metadata of the claims in a namespace; raises what the client raises."""

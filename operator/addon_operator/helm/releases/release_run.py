@@ -23,11 +23,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from addon_operator.documents import json_documents
-from addon_operator.helm import helm_errors, messages, release_types, verbs
+from addon_operator.helm import helm_errors, messages, release_types, remembered, verbs
 from addon_operator.helm.releases import (
     failed_tries,
     keeper,
     left_over,
+    live_values,
     merge_conflicts,
     record_format,
     release_planning,
@@ -63,6 +64,9 @@ class ReleaseRun:
         self._adopted: tuple[str, ...] = ()
         self._left_out: dict[manifests.ManifestResource, manifests.Object] = {}
         """What the chart has, and belongs to a module that runs later."""
+        self._said: tuple[remembered.SaidField, ...] = ()
+        self._live: manifests.Fields = {}
+        """What objects keep of what others made of them; see :mod:`.live_values`."""
         self._keeper = planner.keeper_of(request.module, request.others, request.directory)
         self._had = ""
         self._tried: list[str] = []
@@ -122,6 +126,7 @@ class ReleaseRun:
         if self._request.create_namespace and await self._planner.live.has_namespace(self._request.module):
             self._request = dataclasses.replace(self._request, create_namespace=False)
         if decision.is_again:
+            plan = await self._keep_live(plan, "")
             await self._look_after_tries(plan)
             await self._leave_out(plan.manifest)
         labels = {release.MANAGED_LABEL: "true"}
@@ -141,23 +146,40 @@ class ReleaseRun:
     async def _upgrade(
         self, plan: release_planning.ReleasePlan, decision: release.Upgrade
     ) -> release_types.ReleaseOutcome:
+        before = await self._records.upgraded_from(self._last_record())
+        had = ""
+        with contextlib.suppress(helm_errors.ReleaseRecordError):
+            had = await self._records.manifest(before)
+        plan = await self._keep_live(plan, had)
         await self._look_after_tries(plan)
         await self._set_aside(plan.manifest)
         await self._leave_out(plan.manifest)
         await self._keep(plan.manifest)
         await self._forget_failed(plan.rendered)
-        before = self._last_record().revision
+        last = self._last_record().revision
         # Helm copies labels: this is another try, whatever came of the last one.
-        stale = {release.REJECTED_LABEL, release.DIGEST_LABEL} & before.labels.keys()
+        stale = {release.REJECTED_LABEL, release.DIGEST_LABEL} & last.labels.keys()
         labels: dict[str, str | None] = dict.fromkeys(stale)
         if plan.rendered:
-            places_of_hooks, _ = saved_places.changes(before.labels, self._request.hook_places)
-            labels |= {**places_of_hooks, **plan.rendered.labels(before.number + 1)}
+            places_of_hooks, _ = saved_places.changes(last.labels, self._request.hook_places)
+            labels |= {**places_of_hooks, **plan.rendered.labels(last.number + 1)}
         await self._call(plan, labels, validate=decision.validate)
         # What looks at the cluster may find something else there from now on.
         rendered = None if plan.inputs.looks_up else plan.rendered
         await self._save(await self._as_seen_now(plan, rendered or await self._rendered_after(plan)))
         return self._outcome(release_types.ReleaseAction.UPGRADED, decision.reason)
+
+    async def _keep_live(
+        self, plan: release_planning.ReleasePlan, before: str
+    ) -> release_planning.ReleasePlan:
+        """Let objects keep what is not ours; checksums stay those of what the chart renders to."""
+        namespace = self._helm.places.of(self._request.module).namespace
+        with self._stopwatch.measured(release_types.Operation.CHECK):
+            self._live, self._said = await live_values.of_release(
+                self._planner, self._request.module, before, plan.manifest
+            )
+            manifest = await asyncio.to_thread(manifests.with_fields, plan.manifest, self._live, namespace)
+        return dataclasses.replace(plan, manifest=manifest)
 
     async def _hold_back(
         self, plan: release_planning.ReleasePlan, decision: release.Upgrade
@@ -289,6 +311,7 @@ class ReleaseRun:
                     explained = self._held_back(plan, explained)
                 raise explained from error.__cause__
             self._record = await self._planner.calls.end(self._request.module, made)
+            self._records.memory.change(self._helm.places.of(self._request.module), said=self._said)
         await self._planner.adoptions.settle(self._request.module)
         applied = await self._applied()
         await self._planner.clear_left(self._request.module, self._had, self._tried, applied)
@@ -339,6 +362,7 @@ class ReleaseRun:
             await self._leave_out(manifest)
             if not is_upgrade:
                 await self._adopt_own(manifest)
+                plan = await self._keep_live(dataclasses.replace(plan, manifest=manifest), "")
             self._adopted += await self._adoption(manifest, error)
             return await upgrade(await self._files(plan), take_ownership=True)
 
@@ -350,10 +374,10 @@ class ReleaseRun:
         self._left_out = found
 
     async def _files(self, plan: release_planning.ReleasePlan) -> verbs.Files:
-        if not self._left_out:
+        if not (self._left_out or self._live):
             return plan.files
         namespace = self._helm.places.of(self._request.module).namespace
-        return await self._renderer.leaving_out(plan.files, self._left_out, namespace)
+        return await self._renderer.leaving_out(plan.files, self._left_out, self._live, namespace)
 
     async def _sign_failed(
         self, plan: release_planning.ReleasePlan, number: int, record: release_records.Record | None
@@ -370,6 +394,7 @@ class ReleaseRun:
             again = rendered
             if plan.inputs.is_by_chance:
                 again = await self._renderer.again(self._request, plan.inputs, plan.files)
+                again = await asyncio.to_thread(manifests.with_fields, again, self._live, namespace)
             if self._left_out:
                 rendered, again = (
                     manifests.without(each, self._left_out.__contains__) for each in (rendered, again)
@@ -455,7 +480,7 @@ class ReleaseRun:
             applied = await self._checksum_of_record()
         except helm_errors.ReleaseRecordError:
             applied = None
-        if applied and not (inputs.looks_up or inputs.is_by_chance):
+        if applied and not (inputs.looks_up or inputs.is_by_chance or self._live):
             return inputs.rendered_to(applied)
         try:
             with self._stopwatch.measured(release_types.Operation.TEMPLATE):

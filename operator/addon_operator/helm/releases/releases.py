@@ -5,7 +5,7 @@ import collections
 import contextlib
 import dataclasses
 import pathlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from addon_operator.helm import command, helm_errors, places, release_types, remembered
@@ -25,6 +25,7 @@ from addon_operator.helm.releases import (
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.modules import keeping, manifests, model, release
+from addon_operator.modules.drift import not_ours
 
 _ALONE: Final = release_types.Others()
 
@@ -165,6 +166,10 @@ class ReleaseManager:
         """Return what :meth:`ensure` would do, and why; nothing is changed. Raises what that raises."""
         async with self._alone(request.module):
             return await release_preview.preview(self._planner, request)
+
+    async def scaled(self, namespaces: Collection[str]) -> frozenset[not_ours.Target]:
+        """See :meth:`.LiveObjects.scaled`."""
+        return await self._planner.live.scaled(namespaces)
 
     async def take_over(self, module: names.ModuleName, body: manifests.Object) -> None:
         """See :meth:`.LiveObjects.take_over`; ``body`` is what the module's manifest says."""

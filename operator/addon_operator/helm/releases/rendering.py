@@ -170,9 +170,16 @@ class ChartRenderer:
         return dataclasses.replace(files, changes=await asyncio.to_thread(write))
 
     async def leaving_out(
-        self, files: verbs.Files, resources: Collection[manifests.ManifestResource], namespace: str
+        self,
+        files: verbs.Files,
+        resources: Collection[manifests.ManifestResource],
+        live: manifests.Fields,
+        namespace: str,
     ) -> verbs.Files:
-        """Return files from which Helm makes no such resources; ``namespace`` is that of the release."""
+        """Return files from which Helm makes no such resources, and others with these fields.
+
+        ``namespace`` is that of the release.
+        """
 
         def write() -> pathlib.Path | None:
             own = files.changes
@@ -181,7 +188,7 @@ class ChartRenderer:
             )
             without = frozenset(each.identity(namespace) for each in resources)
             name = f"{'none' if own is None else own.stem}-without.json"
-            made = dataclasses.replace(changes, without=without)
+            made = dataclasses.replace(changes, without=without, live=live)
             (files.values.parent / name).unlink(missing_ok=True)
             return render_inputs.write_changes(made, files.values.parent, name)
 

@@ -4,12 +4,14 @@ The values are those of the release record; what people are shown is masked else
 """
 
 import copy
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from addon_operator.documents import json_pointers
 from addon_operator.kernel.json_types import KubernetesObject
-from addon_operator.modules.drift import field_drift
+from addon_operator.modules import manifests
+from addon_operator.modules.drift import field_drift, left_fields, not_ours
 
 
 def json_patch(live: KubernetesObject, found: Sequence[field_drift.Difference]) -> list[dict[str, Any]]:
@@ -64,21 +66,24 @@ def named(live: KubernetesObject, found: Iterable[field_drift.Difference]) -> It
 
 
 def kept_to(
-    expected: KubernetesObject, live: KubernetesObject, counted: Sequence[field_drift.Difference]
+    expected: KubernetesObject,
+    live: KubernetesObject,
+    counted: Sequence[field_drift.Difference],
+    around: not_ours.Surroundings = not_ours.NOTHING,
 ) -> dict[str, Any]:
-    """Return the manifest's object without the fields that others changed and that do not count.
+    """Return the manifest's object as it is to be applied by force on the server's side.
 
-    Applied by force on the server's side, it would take them back.
+    What is not ours keeps its live value, and what others changed and does not count is left out.
     """
     body: dict[str, Any] = copy.deepcopy(dict(field_drift.without_conversion(expected, live)))
-    counts = {each.path for each in counted}
-    others = [
-        each
-        for each in field_drift.differences(expected, live, whoever=True)
-        if each.path not in counts and not field_drift.is_ours(each.manager)
-    ]
-    for difference in sorted(others, key=lambda each: json_pointers.in_order(each.path), reverse=True):
-        _remove(body, difference.path)
+    wanted = {each.path: each.expected for each in counted}
+    others = field_drift.differences(expected, live, whoever=True)
+    for each in sorted(others, key=lambda one: json_pointers.in_order(one.path), reverse=True):
+        value = wanted.get(each.path, _kept(expected, each, around))
+        if value != each.expected:
+            manifests.put(body, each.path, value)
+        elif each.path not in wanted and not not_ours.is_ours(each.manager):
+            _remove(body, each.path)
     return body
 
 
@@ -88,3 +93,48 @@ def _remove(body: dict[str, Any], path: field_drift.Path) -> None:
         parent.pop(path[-1], None)
     elif isinstance(parent, list):
         del parent[int(path[-1])]
+
+
+def _kept(
+    of: KubernetesObject,
+    found: field_drift.Difference,
+    around: not_ours.Surroundings,
+    had: Any = None,  # noqa: ANN401 - JSON
+) -> Any:  # noqa: ANN401 - JSON
+    field = not_ours.Field(of, found.path, found.expected, found.live, found.owners, had)
+    return not_ours.kept(field, around)
+
+
+def live_values(
+    before: KubernetesObject | None,
+    said: KubernetesObject | None,
+    after: KubernetesObject,
+    live: KubernetesObject,
+    around: not_ours.Surroundings,
+) -> Iterator[field_drift.Difference]:
+    """Yield what an object is to keep when the next manifest is written: what is kept is in ``live``.
+
+    ``before``: what the deployed revision wrote; ``said``: what its chart says.
+    """
+    was = {} if said is None else {**field_drift.prepared(said), "metadata": said.get("metadata")}
+    found = field_drift.differences(after, live, whoever=True)
+    if before is not None:
+        found += _dropped(before, after, live)
+    for each in found:
+        had = json_pointers.find(was, each.path)
+        is_same = had == each.expected or field_drift.is_subset(had, each.expected, each.path)
+        value = _kept(after, each, around, None if is_same and said is not None else had or False)
+        if value is not None and value != each.expected:
+            yield dataclasses.replace(each, live=value)
+
+
+def _dropped(
+    before: KubernetesObject, after: KubernetesObject, live: KubernetesObject
+) -> Iterator[field_drift.Difference]:
+    """Yield fields that leave the manifest: Helm would set them to a default."""
+    left = left_fields.left(before, after, live)
+    yield from (each for each in left if not any(map(json_pointers.is_index, each.path)))
+    for path in (not_ours.REPLICAS, not_ours.PULL_SECRETS):
+        had, has, there = (json_pointers.find(each, path) for each in (before, after, live))
+        if had is not None and has is None and there is not None:
+            yield field_drift.Difference(path, path, None, there)

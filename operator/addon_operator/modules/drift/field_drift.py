@@ -1,14 +1,12 @@
 """Where a live object differs from the manifest that it was made from, field by field.
 
-Only what the manifest says counts. What the API server fills in or writes otherwise is no difference, nor is
-what others are meant to write: status, scale, certificates of webhooks, rules of aggregated ClusterRoles,
-conversions by hooks.
+Only what the manifest says counts. What the API server fills in or writes otherwise is no difference, nor are
+status, conversions by hooks, and what :mod:`.not_ours` lists.
 """
 
 import base64
 import binascii
 import dataclasses
-import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
@@ -17,17 +15,14 @@ from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import conversions
 from addon_operator.kernel import clock, quantities
 from addon_operator.kernel.json_types import KubernetesObject
-from addon_operator.modules.drift import field_owners, keyed_items
+from addon_operator.modules.drift import field_owners, keyed_items, not_ours
 
 MOST_DIFFERENCES: Final = 50
 """How many fields of one object are told."""
-_OURS: Final = re.compile(r"helm\d*|addon-operator(?::.*)?|before-first-apply")
 _NOT_OURS: Final = frozenset({"apiVersion", "kind", "metadata", "status", "stringData"})
 METADATA: Final = ("labels", "annotations")
-OTHERS_FIELDS: Final = frozenset({"caBundle", "kubectl.kubernetes.io/restartedAt"})
-"""Others write them: injectors of certificates, and ``kubectl rollout restart``."""
-_SCALED: Final = ("spec", "replicas")
-"""A write through ``scale`` may leave it to nobody; each other write has an owner."""
+_SCALE: Final = ("", "scale")
+"""Through others, such as ``status``, controllers write."""
 OTHERS_ANNOTATIONS: Final = ("kubectl.kubernetes.io/", "meta.helm.sh/", "helm.sh/")
 _TEXTS: Final = frozenset({"labels", "annotations", "data", "binaryData"})
 """Mappings whose values are texts and mean nothing but themselves."""
@@ -49,6 +44,8 @@ class Difference:
     """``None`` if it is missing."""
     manager: str = ""
     """Who wrote it, as far as that is known."""
+    owners: tuple[field_owners.Owner, ...] = dataclasses.field(default=(), repr=False)
+    """All who wrote it, the latest first."""
     left_until: str = ""
     """The command after which it is gone, if an earlier revision left it and nobody may remove it."""
 
@@ -59,14 +56,19 @@ class Difference:
 
 
 def differences(
-    expected: KubernetesObject, live: KubernetesObject, *, settled: str = "", whoever: bool = False
+    expected: KubernetesObject,
+    live: KubernetesObject,
+    *,
+    around: not_ours.Surroundings = not_ours.NOTHING,
+    settled: str = "",
+    whoever: bool = False,
 ) -> list[Difference]:
     """Return the fields of a live object that somebody else changed.
 
     ``settled``: what was written up to that time (RFC 3339) belongs to the installation. ``whoever``: return
     what Helm and others may have written, too.
     """
-    looked = _Looked(settled, whoever=whoever, has_owners=bool(field_owners.owned(live).held))
+    looked = _Looked(expected, around, settled, whoever, bool(field_owners.owned(live).held))
     found: list[Difference] = []
     for difference in looked.object(expected, live):
         found.append(difference)
@@ -77,6 +79,8 @@ def differences(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Looked:
+    of: KubernetesObject
+    around: not_ours.Surroundings
     settled: str
     whoever: bool
     has_owners: bool
@@ -104,7 +108,7 @@ class _Looked:
         path: Path,
         live_path: Path,
     ) -> Iterator[Difference]:
-        if expected is None or path[-1] in OTHERS_FIELDS or (live is None and _is_empty(expected)):
+        if expected is None or (live is None and _is_empty(expected)):
             return
         if isinstance(expected, dict) and isinstance(live, dict):
             for key, value in expected.items():
@@ -160,19 +164,18 @@ class _Looked:
 
     def _unless_excused(self, difference: Difference, place: field_owners.OwnedPlace) -> Iterator[Difference]:
         owners = place.owners if difference.live is not None else ()
-        is_scaled = difference.path == _SCALED and difference.live is not None and not owners
-        if is_scaled and self.has_owners and not self.whoever:
-            return
-        for owner in owners:
-            is_others = owner.operation == "Apply" or owner.subresource or owner.time <= self.settled
-            if not self.whoever and (is_ours(owner.manager) or is_others):
+        wanted = difference.expected
+        if not self.whoever:
+            for owner in owners:
+                is_settled = owner.subresource not in _SCALE or owner.time <= self.settled
+                if is_settled or not_ours.is_ours(owner.manager):
+                    return
+            field = not_ours.Field(self.of, difference.path, wanted, difference.live, owners)
+            wanted = not_ours.kept(field, self.around)
+            if wanted == difference.live:
                 return
-        yield dataclasses.replace(difference, manager=owners[0].manager if owners else "")
-
-
-def is_ours(manager: str) -> bool:
-    """Say whether a manager is Helm or the operator, so that what it wrote is what the manifest led to."""
-    return _OURS.fullmatch(manager) is not None
+        manager = owners[0].manager if owners else ""
+        yield dataclasses.replace(difference, expected=wanted, manager=manager, owners=owners)
 
 
 def without_conversion(expected: KubernetesObject, live: KubernetesObject) -> KubernetesObject:
@@ -187,14 +190,9 @@ def without_conversion(expected: KubernetesObject, live: KubernetesObject) -> Ku
 def prepared(expected: KubernetesObject) -> dict[str, Any]:
     """Return what the manifest says of the object, in the shape in which the API server keeps it."""
     wanted = {key: value for key, value in expected.items() if key not in _NOT_OURS}
-    kind = expected.get("kind")
-    if kind == "Secret" and isinstance(texts := expected.get("stringData"), dict):
+    if expected.get("kind") == "Secret" and isinstance(texts := expected.get("stringData"), dict):
         encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}
         wanted["data"] = {**_mapping(wanted.get("data")), **encoded}
-    if kind == "ClusterRole" and wanted.get("aggregationRule"):
-        wanted.pop("rules", None)
-    if kind == "ServiceAccount":
-        wanted.pop("secrets", None)
     return wanted
 
 
@@ -213,7 +211,7 @@ def is_subset(expected: Any, live: Any, path: Path) -> bool:  # noqa: ANN401 - J
         return True
     if isinstance(expected, dict) and isinstance(live, dict):
         return all(
-            key in OTHERS_FIELDS or is_subset(value, live.get(key), (*path, str(key)))
+            key in not_ours.INJECTED or is_subset(value, live.get(key), (*path, str(key)))
             for key, value in expected.items()
         )
     if isinstance(expected, list) and isinstance(live, list):

@@ -10,10 +10,8 @@ from typing import Any, Final
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.kernel.json_types import KubernetesObject
-from addon_operator.modules.drift import field_drift, field_owners, keyed_items
+from addon_operator.modules.drift import field_drift, field_owners, keyed_items, not_ours
 
-_SCALE: Final = ("spec", "replicas")
-"""Without it the API server says how many: autoscalers take it from there."""
 Difference = field_drift.Difference
 
 
@@ -119,7 +117,7 @@ class _Looked:
         place: field_owners.OwnedPlace,
         path: field_drift.Path,
     ) -> Iterator[Difference]:
-        if had is None or live is None or path[-1] in field_drift.OTHERS_FIELDS or path == _SCALE:
+        if had is None or live is None or path[-1] in not_ours.INJECTED or path == not_ours.REPLICAS:
             return
         if has is None:
             yield from self._surplus(had, live, place, path)
@@ -164,7 +162,8 @@ class _Looked:
         """Yield what the manifest had of this, and all of it if nobody else has a part of it."""
         if field_drift.is_subset(had, live, path) and not self._has_others(had, live, place):
             owners = place.owners
-            yield Difference(path, path, None, live, owners[0].manager if owners else "")
+            manager = owners[0].manager if owners else ""
+            yield Difference(path, path, None, live, manager, owners)
         elif isinstance(had, dict) and isinstance(live, dict):
             for key, value in had.items():
                 name = str(key)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from addon_operator.documents import json_pointers, text_parts
 from addon_operator.kernel.json_types import KubernetesObject
-from addon_operator.modules.drift import field_drift, field_owners, keyed_items
+from addon_operator.modules.drift import field_drift, field_owners, keyed_items, not_ours
 
 _OF_INJECTORS: Final = frozenset(
     {"containers", "initContainers", "ephemeralContainers", "volumes", "volumeMounts", "volumeDevices", "env"}
@@ -41,17 +41,27 @@ _NEVER_CHANGES: Final = re.compile(r"immutable|(?:may|can) ?not (?:be )?change|u
 Difference: TypeAlias = field_drift.Difference
 
 
-def changes(expected: KubernetesObject, live: KubernetesObject, *, settled: str = "") -> list[Difference]:
+def changes(
+    expected: KubernetesObject,
+    live: KubernetesObject,
+    around: not_ours.Surroundings = not_ours.NOTHING,
+    *,
+    settled: str = "",
+) -> list[Difference]:
     """Return all that counts as drift: fields that are otherwise, and items that people added to lists.
 
     ``settled``: as for :func:`.field_drift.differences`.
     """
-    found = field_drift.differences(expected, live, settled=settled)
+    found = field_drift.differences(expected, live, around=around, settled=settled)
     items = [each for each in _beside(expected, live) if each.is_item]
     by_list = {each.difference.live_path[:-1]: each.difference.manager for each in items}
     told = [_by_who_added(each, by_list) for each in found]
     is_built_in = _BUILT_IN.fullmatch(str(expected.get("apiVersion"))) is not None
-    counted = [each.difference for each in items if is_built_in and each.counts(settled)]
+    counted = [
+        each.difference
+        for each in items
+        if is_built_in and each.counts(settled) and not _is_others(expected, each, around)
+    ]
     return [*told, *counted][: field_drift.MOST_DIFFERENCES]
 
 
@@ -124,10 +134,15 @@ class _Found:
     is_item: bool
 
     def counts(self, settled: str) -> bool:
-        """Say whether an item is drift; what somebody applies is theirs to manage."""
+        """Say whether an item is drift, if it is not others'."""
         is_injected = self.difference.live_path[-2] in _OF_INJECTORS
-        is_theirs = any(owner.operation == "Apply" or owner.time <= settled for owner in self.owners)
-        return not (is_injected or is_theirs)
+        return not (is_injected or any(owner.time <= settled for owner in self.owners))
+
+
+def _is_others(expected: KubernetesObject, found: _Found, around: not_ours.Surroundings) -> bool:
+    item = found.difference
+    field = not_ours.Field(expected, item.path, None, item.live, found.owners)
+    return not_ours.kept(field, around) is not None
 
 
 def dropped(before: KubernetesObject, after: KubernetesObject, live: KubernetesObject) -> list[Difference]:
@@ -207,7 +222,7 @@ class _Looked:
     ) -> Iterator[_Found]:
         """Yield what others alone wrote: what nobody owns is a default."""
         owners = tuple(owner for owner in place.owners if not owner.subresource)
-        ours = [owner for owner in place.owners if field_drift.is_ours(owner.manager)]
+        ours = [owner for owner in place.owners if not_ours.is_ours(owner.manager)]
         if self.whoever or (owners and not ours):
             manager = owners[0].manager if owners else ""
             yield _Found(Difference(path, live_path, None, live, manager), owners, is_item)

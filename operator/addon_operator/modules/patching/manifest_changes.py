@@ -71,9 +71,12 @@ class ManifestChanges:
     without: frozenset[manifests.Identity] = frozenset()
     """Resources that are left out: they belong to another release."""
 
+    live: manifests.Fields = dataclasses.field(default_factory=dict)
+    """Fields that keep what others made of them."""
+
     def __bool__(self) -> bool:
         is_plain = not (self.labels or self.annotations or self.patches)
-        return not is_plain or bool(self.once or self.nulls or self.without)
+        return not is_plain or bool(self.once or self.nulls or self.without or self.live)
 
     def over(self, common: "ManifestChanges") -> "ManifestChanges":
         """Return these changes over those that all modules make."""
@@ -88,7 +91,8 @@ class ManifestChanges:
         written = dataclasses.asdict(self)
         written["nulls"] = [[*kind, *map(list, sorted(paths))] for kind, paths in sorted(self.nulls.items())]
         written["without"] = sorted(self.without)
-        for key in ("once", "nulls", "without"):
+        written["live"] = [[identity, *each] for identity, each in sorted(self.live.items())]
+        for key in ("once", "nulls", "without", "live"):
             if not written[key]:
                 # Releases from before it keep their checksums.
                 del written[key]
@@ -105,7 +109,8 @@ def read(text: str) -> ManifestChanges:
     nulls = {(api, kind): frozenset(map(tuple, paths)) for api, kind, *paths in found.get("nulls", ())}
     without: frozenset[Any] = frozenset(map(tuple, found.get("without", ())))
     once = found.get("once", False)
-    return ManifestChanges(found["labels"], found["annotations"], patches, once, nulls, without)
+    live: dict[Any, Any] = {tuple(identity): fields for identity, *fields in found.get("live", ())}
+    return ManifestChanges(found["labels"], found["annotations"], patches, once, nulls, without, live)
 
 
 def _is_left_out(document: Any, changes: ManifestChanges, namespace: str) -> bool:  # noqa: ANN401 - YAML
@@ -166,7 +171,12 @@ def changed(documents: Sequence[Any], changes: ManifestChanges, namespace: str) 
     if changes.nulls:
         for each in made:
             null_fields.remove(each, changes.nulls)
-    return [_labelled(each, changes, room) for each in made]
+    made = [_labelled(each, changes, room) for each in made]
+    for each in made if changes.live else ():
+        resource = manifests.resource_of(each) if isinstance(each, dict) else None
+        for path, value in changes.live.get(resource.identity(namespace), ()) if resource else ():
+            manifests.put(each, path, value)
+    return made
 
 
 class _Room:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.hook_contract import conversions
-from addon_operator.modules.drift import corrections, drift_report, field_drift
+from addon_operator.modules.drift import corrections, drift_report, field_drift, not_ours
 from tests.support import rows
 from tests.unit import costs
 
@@ -120,7 +120,6 @@ def test_an_edit_is_told_with_its_path_and_manager(path: tuple[str, ...], value:
     "by",
     [
         {"operation": "Apply"},
-        {"subresource": "scale"},
         {"subresource": "status"},
         {"manager": "helm"},
         {"manager": "helm4"},
@@ -133,17 +132,13 @@ def test_what_others_are_meant_to_write_and_what_helm_wrote_do_not_count(by: Obj
     assert told(live, whoever=True) != []
 
 
-def test_replicas_that_nobody_owns_were_written_by_scale() -> None:
-    live = deployed(DEPLOYMENT)
-    live["spec"]["replicas"] = 5
-    assert told(live) == []
-    del live["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:replicas"]
-    assert told(live) == []
-    del live["spec"]["replicas"]
-    assert told(live) == ["/spec/replicas"]
-    del live["metadata"]["managedFields"]
-    live["spec"]["replicas"] = 5
-    assert told(live) == ["/spec/replicas"]
+@rows.each("by", [{}, {"subresource": "scale"}], ids=str)
+def test_replicas_are_drift_unless_an_autoscaler_scales_them(by: Object) -> None:
+    live = edited(("spec", "replicas"), 5, by)
+    assert told(live) == ["/spec/replicas kubectl-edit"]
+    for name, is_drift in (("web", False), ("other", True)):
+        around = not_ours.Surroundings("x", frozenset({("x", "Deployment", name)}))
+        assert bool(told(live, around=around)) is is_drift
 
 
 def test_what_was_written_during_the_installation_belongs_to_it() -> None:
@@ -188,7 +183,7 @@ def test_a_field_that_somebody_removed_is_missed() -> None:
             {"kind": "ClusterRole", "aggregationRule": {"x": 1}, "rules": [{"verbs": ["a"]}]},
             {"aggregationRule": {"x": 1}, "rules": [{"verbs": ["b"]}]},
         ),
-        ({"kind": "ServiceAccount", "secrets": [{"name": "a"}]}, {}),
+        ({"kind": "ServiceAccount", "secrets": [{"name": "a"}]}, {"secrets": [{"name": "a"}, {"name": "b"}]}),
         (
             {"webhooks": [{"clientConfig": {"caBundle": "a"}}]},
             {"webhooks": [{"clientConfig": {"caBundle": "b"}}]},

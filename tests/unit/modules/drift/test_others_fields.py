@@ -40,9 +40,10 @@ HTTP, METRICS = copy.deepcopy(SERVICE["spec"]["ports"])
 EXTRA: Object = {"name": "extra", "port": 7000}
 
 
-def told(found: Object, expected: Object = SERVICE, **more: str) -> list[str]:
+def told(found: Object, expected: Object = SERVICE, settled: str = "") -> list[str]:
     return [
-        f"{each.pointer} {each.manager}".strip() for each in others_fields.changes(expected, found, **more)
+        f"{each.pointer} {each.manager}".strip()
+        for each in others_fields.changes(expected, found, settled=settled)
     ]
 
 

@@ -52,6 +52,8 @@ _OF_THE_CLUSTER: Final[Mapping[str, tuple[str, str]]] = {
     "mutatingadmissionpolicy": (_WEBHOOKS, "mutatingadmissionpolicies"),
     "mutatingadmissionpolicybinding": (_WEBHOOKS, "mutatingadmissionpolicybindings"),
     "mutatingwebhookconfiguration": (_WEBHOOKS, "mutatingwebhookconfigurations"),
+    "validatingadmissionpolicy": (_WEBHOOKS, "validatingadmissionpolicies"),
+    "validatingadmissionpolicybinding": (_WEBHOOKS, "validatingadmissionpolicybindings"),
     "validatingwebhookconfiguration": (_WEBHOOKS, "validatingwebhookconfigurations"),
 }
 _GONE_DEADLINE: Final = 60.0

@@ -130,11 +130,15 @@ def test_a_taken_port_is_reported_with_its_address(site: operator_site.Site) -> 
         assert word in sentence
 
 
-def test_a_helm_that_is_too_old_is_reported_with_its_version(site: operator_site.Site) -> None:
-    helm = site.script(site.root / "old-helm", "echo v2.17.0")
-    sentence = refusal(site.start(HELM_BIN_PATH=str(helm)))
-    assert str(helm) in sentence
-    assert "v2.17.0" in sentence
+def test_a_helm_that_is_too_old_or_deletes_what_it_should_keep_is_reported_with_its_version(
+    site: operator_site.Site,
+) -> None:
+    helm = site.root / "some-helm"
+    for version, why in (("v2.17.0", "too old"), ("v4.0.4", "deletes"), ("v4.1.0", "deletes")):
+        site.script(helm, f"echo {version}")
+        sentence = refusal(site.start(HELM_BIN_PATH=str(helm)))
+        assert f"{helm} is Helm {version}, which" in sentence
+        assert why in sentence
 
 
 def test_no_helm_is_reported_with_where_it_was_looked_for(site: operator_site.Site) -> None:

@@ -8,8 +8,11 @@ import textwrap
 import pytest
 import yaml
 
-from addon_operator.helm import helm_errors, release_types
+from addon_operator.helm import helm_errors, memory, places, release_types, remembered
 from addon_operator.kube import api_errors
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import client
+from tests.integration import operator_process
 from tests.integration.helm_site import CONFIG, SLOW_HOOK, WEB, Site
 
 pytestmark = pytest.mark.integration
@@ -139,6 +142,81 @@ async def test_what_a_failed_upgrade_was_to_remove_goes_with_the_release(site: S
         assert await manager.remove(WEB) is True
     assert site.revisions() == {}
     assert [name for name in ("web", "old", "kept") if site.find("configmap", name)] == ["kept"]
+
+
+async def test_a_thousand_releases_are_remembered_in_one_secret(site: Site) -> None:
+    access = auth.load_access(site.cluster.kubeconfig, None, None, os.environ)
+    async with client.KubeClient(access) as api:
+        first = memory.Memory(api, site.namespace, "addon-operator", site.warnings.append)
+        await first.load()
+        for number in range(1000):
+            objects = tuple(
+                remembered.RememberedObject(
+                    api_version="v1",
+                    kind="PersistentVolumeClaim",
+                    name=f"data-some-module-{number}-{index}",
+                    namespace=f"namespace-{number}",
+                    uid=first.digest([f"{number}/{index}"])[:36],
+                    since=1_700_000_000.5 + number,
+                )
+                for index in range(8)
+            )
+            entry = remembered.RememberedRelease(
+                last=number,
+                deployed=number,
+                life="abcdefgh",
+                digests=(first.digest([str(number)]),),
+                first=1_700_000_000.25 + number,
+                adopted=objects[:3],
+                kept=objects[3:5],
+                ended=objects[5:],
+            )
+            first.put(places.ReleaseLocation(f"namespace-{number}", f"some-module-{number}"), entry)
+        await first.write()
+        again = memory.Memory(api, site.namespace, "addon-operator", site.warnings.append)
+        await again.read()
+    assert len(again.locations) == 1000
+    data = site.get("secret", "addon-operator-state")["data"]
+    assert sum(len(base64.b64decode(text)) for text in data.values()) < 700_000
+
+
+async def test_an_object_that_may_not_be_deleted_is_named_with_the_reason(site: Site) -> None:
+    matched = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["DELETE"],
+        "resources": ["configmaps"],
+    }
+    policy, path = f"{site.namespace}-held", f"/api/v1/namespaces/{site.namespace}/configmaps/web?dryRun=All"
+    spec = {
+        "matchConstraints": {
+            "resourceRules": [matched | {"resourceNames": ["web"]}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": site.namespace}},
+        },
+        "validations": [{"expression": "false", "message": "it is held"}],
+    }
+    bound = {"policyName": policy, "validationActions": ["Deny"]}
+
+    def is_allowed() -> bool:
+        return site.request("DELETE", path).is_success
+
+    site.create("validatingadmissionpolicy", policy, {"spec": spec})
+    try:
+        site.create("validatingadmissionpolicybinding", policy, {"spec": bound})
+        async with site.manager() as manager:
+            await manager.ensure(site.asked(1))
+            operator_process.wait_until(lambda: not is_allowed(), "the policy holds it")
+            with pytest.raises(helm_errors.HelmError, match=r"ConfigMap web cannot be deleted: .*it is held"):
+                await manager.remove(WEB)
+            assert site.revisions() != {}
+            site.delete("validatingadmissionpolicybinding", policy)
+            operator_process.wait_until(is_allowed, "the policy holds nothing")
+            assert await manager.remove(WEB)
+        assert site.revisions() == {}
+        assert site.find("configmap", "web") is None
+    finally:
+        for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
+            site.delete(kind, policy)
 
 
 async def test_a_hook_that_takes_too_long_is_an_error_and_the_next_try_recovers(site: Site) -> None:

@@ -12,6 +12,12 @@ from tests.support import pod_server
 pytestmark = pytest.mark.integration
 
 ROOT: Final = pathlib.Path(__file__).parents[2]
+CLAIM: Final = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: NAME, annotations: {HOOK}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
 
 
 def documents(site: operator_site.Site, *arguments: str, code: int, **environment: str) -> dict[str, Any]:
@@ -25,14 +31,40 @@ def actions(found: dict[str, Any]) -> dict[str, str]:
     return {module["name"]: module["action"] for module in found["modules"]}
 
 
+def give_data(going: pathlib.Path, staying: pathlib.Path, own: pathlib.Path) -> None:
+    """Have modules hold data: one that goes with it, one that leaves it, and one that deletes it itself."""
+    (going / "module.yaml").write_text("removal: {data: delete}")
+    for module, hook in ((going, ""), (staying, ""), (own, "helm.sh/hook: pre-upgrade")):
+        claim = CLAIM.replace("NAME", f"{module.name[4:]}-data").replace("HOOK", hook)
+        (module / "templates" / "claim.yaml").write_text(claim)
+
+
+def notes_of_data(site: operator_site.Site) -> set[str]:
+    kept = f"PersistentVolumeClaim {site.namespace}/gone-data of release gone"
+    return {
+        "the removal of module old deletes 2 objects (1 ConfigMap, 1 PersistentVolumeClaim)",
+        "PersistentVolumeClaim old-data of module old goes with its data, as removal.data says",
+        "the removal of release gone deletes 1 object (1 ConfigMap)",
+        (
+            f"{kept} stays: it holds data; 'kubectl delete pvc gone-data --namespace {site.namespace}' "
+            "removes it"
+        ),
+        (
+            "PersistentVolumeClaim web-data of module web is one of Helm's hooks: Helm deletes it, with what "
+            "is in it, as its helm.sh/hook-delete-policy says, and without one before it makes it again"
+        ),
+    }
+
+
 def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: operator_site.Site) -> None:
     site.values("webEnabled: true\ndbEnabled: true\noldEnabled: true\nlabEnabled: true")
     site.module("010-db", {"size": "small"})
     web = site.module("020-web", {"color": "{{ .Values.web.color }}"}, values="web: {color: green}")
-    site.module("030-old", {"a": "b"})
+    old = site.module("030-old", {"a": "b"})
     site.module("040-lab", {"a": "b"}, enabled='echo false > "$MODULE_ENABLED_RESULT"\n'
                 'echo "no lab here" > "$MODULE_ENABLED_REASON"')  # fmt: skip
     gone = site.module("050-gone", {"a": "b"}, values="goneEnabled: true")
+    give_data(old, gone, web)
 
     first = documents(site, code=3)
     assert actions(first) == {
@@ -58,9 +90,7 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
         "old",
         "gone",
     )
-    assert set(second["notes"]) >= {
-        f"the removal of {what} deletes 1 object (1 ConfigMap)" for what in ("module old", "release gone")
-    }
+    assert set(second["notes"]) >= notes_of_data(site)
     due = next(module for module in second["modules"] if module["name"] == "web")
     assert due["reason"] == "values changed: web.color"
     change = due["changes"][0]
@@ -69,9 +99,8 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
 
     site.delete("configmap", "db")
     third = documents(site, "--module", "db", code=3)
-    assert actions(third) == {"db": "restore"}
+    assert (actions(third), third["purges"]) == ({"db": "restore"}, [])
     assert third["modules"][0]["reason"] == "absent in the cluster: ConfigMap db"
-    assert third["purges"] == []
     assert site.revisions() == {"db": 1, "web": 1, "old": 1, "gone": 1}
 
     (web / "templates" / "broken.yaml").write_text('{{ fail "no way" }}')

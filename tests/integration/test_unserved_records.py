@@ -105,6 +105,34 @@ async def test_a_release_goes_on_from_objects_in_a_version_that_is_served_no_mor
         assert site.get(kind, "asked")["spec"] == {"size": 7}, "its hook ran"
 
 
+def test_a_kind_that_is_away_for_a_moment_is_waited_for_by_name(site: operator_site.Site) -> None:
+    group = f"{site.namespace}.example"
+    kind = f"things.{group}"
+    site.create("crd", kind, definition(group, NEW))
+    until_served(site, group, NEW)
+    site.first_retry = operator_site.SOON
+    for directory in ("010-web", "020-gone"):
+        name = directory.partition("-")[2]
+        module = site.module(directory, {"a": f'{{{{ .Values.{name}.a | default "one" }}}}'})
+        thing = THING.format(group=group, version="v1", size=1).replace("name: one", f"name: {name}")
+        (module / "templates" / "thing.yaml").write_text(thing)
+    site.config(webEnabled="true", goneEnabled="true")
+    operator = site.start(ABSENCE="60s").wait_ready().wait_idle()
+
+    site.delete("crd", kind)
+    site.config(web="a: two\n", goneEnabled="false")
+    told = f"the kind Thing ({group}/v1) is not served just now"
+    operator.wait_until(
+        lambda: all(told in site.module_rows()[each]["lastError"] for each in ("web", "gone")), "both wait"
+    )
+    assert site.deployed() == {"web": 1, "gone": 1}
+    site.create("crd", kind, definition(group, NEW))
+    operator.wait_until(lambda: site.deployed() == {"web": 2}, "both go on when it is back")
+    operator.wait_until(lambda: site.find(kind, "web"), "its object comes back")
+    assert site.data("web") == {"a": "two"}
+    operator.stop()
+
+
 @pytest.mark.slow
 def test_definitions_and_objects_move_in_one_step_and_what_has_no_kind_any_more_is_left_out(
     site: operator_site.Site, devcluster: handle.DevCluster, helm: pathlib.Path

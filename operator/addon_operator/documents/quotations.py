@@ -100,7 +100,7 @@ _KNOWN: Final = re.compile(
     r"[uU]nauthorized|[cC]onflict|has been modified|quantities must match|field not declared|"
     r"error validating data|could not find the requested resource|BackoffLimitExceeded|DeadlineExceeded|"
     r"failed calling webhook|order in patch list|is being terminated|unable to parse YAML|"
-    r"larger than the maximum file size|Client\.Timeout exceeded|chart\.metadata\."
+    r"failed to delete release|larger than the maximum file size|Client\.Timeout exceeded|chart\.metadata\."
 )
 
 

@@ -82,6 +82,13 @@ _REMEDIES: Final = (
         "; another Service has it, as 'kubectl get services -A' shows: take another one, or leave it out",
     ),
     (
+        re2.compile(r"Hook [a-z-]+ \S+ failed: .*already exists"),
+        (
+            "; an earlier try of the hook left it: delete it, and let its helm.sh/hook-delete-policy have "
+            "before-hook-creation, for example with patches in module.yaml"
+        ),
+    ),
+    (
         re2.compile(r"missing from spec\.versions"),
         "; keep that version in the definition, unserved if need be, as long as objects are stored in it",
     ),

@@ -234,38 +234,6 @@ async def test_what_cannot_be_written_at_a_start_is_written_before_the_first_cal
     assert remembered.digest(["a"]) == (await started(api)).digest(["a"])
 
 
-async def test_a_thousand_releases_need_less_than_a_mebibyte(api: fakes.SecretApi) -> None:
-    remembered = await started(api)
-    for number in range(1000):
-        objects = tuple(
-            shapes.RememberedObject(
-                api_version="v1",
-                kind="PersistentVolumeClaim",
-                name=f"data-some-module-{number}-{index}",
-                namespace=f"namespace-{number}",
-                uid=str(msgspec.json.encode(remembered.digest([f"{number}/{index}"])[:32])),
-                since=1_700_000_000.5 + number,
-            )
-            for index in range(8)
-        )
-        remembered.put(
-            places.ReleaseLocation(f"namespace-{number}", f"some-module-{number}"),
-            shapes.RememberedRelease(
-                last=number,
-                deployed=number,
-                life="abcdefgh",
-                digests=(remembered.digest([str(number)]),),
-                first=1_700_000_000.25 + number,
-                adopted=objects[:3],
-                kept=objects[3:5],
-                ended=objects[5:],
-            ),
-        )
-    await remembered.write()
-    assert api.secret is not None
-    assert sum(len(base64.b64decode(text)) for text in api.secret["data"].values()) < 700_000
-
-
 async def test_more_than_a_secret_takes_is_an_error_that_says_what_to_do(api: fakes.SecretApi) -> None:
     remembered = await started(api)
     dice = random.Random(1)

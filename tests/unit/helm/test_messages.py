@@ -165,6 +165,12 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             "; put quotes around the value of that field",
             id="a value that YAML does not read as a text",
         ),
+        pytest.param(
+            "failed post-install: warning: Hook post-install web/templates/sa.yaml failed: 1 error occurred: "
+            '* serviceaccounts "check" already exists',
+            "; an earlier try of the hook left it: delete it",
+            id="what a hook that failed left",
+        ),
     ],
 )
 def test_what_helm_leaves_open_is_added(text: str, words: str) -> None:

@@ -27,6 +27,7 @@ from addon_operator.modules import keeping, manifests, release
 
 _NAMED: Final = 3
 _NAMED_OF_HOOKS: Final = 10
+_NOT_DELETED: Final = "failed to delete release"
 _BEGUN: Final[Mapping[str, str]] = {release.REMOVAL_LABEL: release.REMOVAL_BEGUN}
 
 
@@ -82,6 +83,8 @@ class Uninstallation:
                 self._planner.helm, self._call, self._planner.options.timeout, keep_history=is_kept
             )
         except helm_errors.HelmError as error:
+            if _NOT_DELETED in error.message:
+                await self._delete_again(going)
             raise await failed_tries.blamed(self._records, error) from error.__cause__
         self._planner.settled(self._call.module)
         first = self._planner.calls.first(self._call.module)
@@ -91,6 +94,18 @@ class Uninstallation:
         if going:
             left = await self._planner.live.leaving(self._call.module, going)
             self._planner.left.note_leaving(self._call.module, left)
+
+    async def _delete_again(self, going: Sequence[manifests.ManifestResource]) -> None:
+        """Raise why an object that Helm has tried to delete cannot be deleted: Helm does not say it."""
+        module = self._call.module
+        for resource in going:
+            try:
+                await self._planner.live.delete(module, resource)
+            except api_errors.ApiError as error:
+                text = f"{resource} cannot be deleted: "
+                raise helm_errors.HelmError(
+                    module, f"{text}{error}", f"{text}{error.without_values}"
+                ) from error
 
     async def _made_by_hooks(self, record: release_records.Record) -> tuple[manifests.ManifestResource, ...]:
         with contextlib.suppress(helm_errors.ReleaseRecordError):

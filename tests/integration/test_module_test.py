@@ -200,6 +200,45 @@ def test_a_case_upgrades_from_the_values_of_a_release_that_is_there(
     assert re.search(r"^010-seen +2 +2 +0$", printed, re.MULTILINE), printed
 
 
+RANDOM = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: random}
+stringData: {user: admin, password: {{ randAlphaNum 12 }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: served}
+data: {monitored: {{ .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" | quote }}}
+"""
+
+
+def test_a_snapshot_leaves_out_what_varies_and_required_apis_are_served(
+    devcluster: handle.DevCluster, tmp_path: pathlib.Path
+) -> None:
+    module = tmp_path / "modules" / "010-varied"
+    files = {
+        "Chart.yaml": "apiVersion: v2\nname: varied\nversion: 0.1.0\n",
+        "module.yaml": "requires: {apis: [monitoring.coreos.com/v1]}\n",
+        "templates/random.yaml": RANDOM,
+        "tests/all.yaml": "- {name: all, expect: {snapshot: true}}\n",
+        "tests/test_one.py": "def test_one(module, snapshot):\n    snapshot(module.render())\n",
+    }
+    for name, text in files.items():
+        (module / name).parent.mkdir(parents=True, exist_ok=True)
+        (module / name).write_text(text)
+    run(["addon-operator", "module", "test", "modules", "--snapshot-update"], devcluster, tmp_path)
+    kept = [path.read_text() for path in sorted((module / "tests/snapshots").rglob("*.yaml"))]
+    assert len(kept) == 2
+    assert all("password: (varies)" in text and "user: admin" in text for text in kept)
+    assert all("monitored: 'true'" in text for text in kept)
+    run(["addon-operator", "module", "test", "modules"], devcluster, tmp_path)
+    (module / "templates/random.yaml").write_text(RANDOM.replace("admin", "root"))
+    printed = run(["addon-operator", "module", "test", "modules"], devcluster, tmp_path, exit_code=1)
+    assert '- "admin"' in printed
+    assert "password" not in printed.split("differs")[1].split("If that")[0]
+
+
 UPGRADE = """
 def test_upgrade(operator, module):
     running = operator(values={"seen": {"size": 1}}).wait_ready()

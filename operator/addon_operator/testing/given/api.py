@@ -30,6 +30,8 @@ class GivenApi:
     given: given_objects.GivenObjects
     version: str
     """Of Kubernetes, such as ``v1.36.0``."""
+    served: tuple[str, ...] = ()
+    """APIs that are there beside those of the given objects, such as ``monitoring.coreos.com/v1``."""
 
     def answer(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, media_type: str = ""
@@ -78,7 +80,7 @@ class GivenApi:
             case ["api"]:
                 return kinds.aggregated(self.given.resources, core=True)
             case ["apis"]:
-                return kinds.aggregated(self.given.resources, core=False)
+                return kinds.aggregated(self.given.resources, core=False, served=self.served)
             case ["api" | "apis", *rest]:
                 listed = kinds.resource_list(self.given.resources, "/".join(rest))
                 if listed is not None:

@@ -169,9 +169,18 @@ def _resource(
     )
 
 
-def aggregated(resources: Iterable[api_resources.Resource], *, core: bool) -> dict[str, Any]:
-    """Return the discovery document of the core group, or of all others."""
+def aggregated(
+    resources: Iterable[api_resources.Resource], *, core: bool, served: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the discovery document of the core group, or of all others.
+
+    ``served``: versions of groups that are there, whatever kinds they have.
+    """
     groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for api_version in served:
+        group, _, version = api_version.rpartition("/")
+        if bool(group) != core:
+            groups.setdefault(group, {}).setdefault(version, [])
     for each in resources:
         group, _, version = each.api_version.rpartition("/")
         if bool(group) != core:

@@ -1,6 +1,6 @@
 """Objects that a chart rendered, or that a hook left, as plain mappings that are found by kind and name."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 from addon_operator.documents import manifest_diff
@@ -20,6 +20,8 @@ class Manifests(Sequence[dict[str, Any]]):
         self._objects = list(objects)
         self.text = text
         """What Helm printed, if it did."""
+        self.again: Callable[[], Manifests] | None = None
+        """Renders the same once more, to show what varies; ``None`` for objects that no chart rendered."""
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Any]: ...

@@ -163,7 +163,14 @@ class Module:
             now, objects = self.run_hooks(now, objects=objects)
         work = rendering.Rendering(self._runtime, self._modules.loaded)
         cluster = self._cluster(objects)
-        return self._runtime.call(work.render(self._files.module, now.stored(), cluster, is_upgrade=upgrade))
+
+        def render() -> manifests.Manifests:
+            stored = now.stored()
+            return self._runtime.call(work.render(self._files.module, stored, cluster, is_upgrade=upgrade))
+
+        rendered = render()
+        rendered.again = render
+        return rendered
 
     def run_hooks(
         self, given: Mapping[str, Any] | None = None, *, objects: Objects = ()
@@ -213,7 +220,10 @@ class Module:
 
     def _cluster(self, given: Objects) -> api.GivenApi:
         return api.GivenApi(
-            given_objects.GivenObjects(given, self._modules.definitions), self._modules.kubernetes
+            given_objects.GivenObjects(given, self._modules.definitions),
+            self._modules.kubernetes,
+            # Without them, the module would not be installed at all.
+            self._files.module.config.requires.apis,
         )
 
 

@@ -63,6 +63,14 @@ _REMEDIES: Final = (
         ),
     ),
     (
+        re2.compile(r"chart requires kubeVersion: [^\n]{0,200} Kubernetes v[0-9.]+-"),
+        (
+            "; the suffix of the cluster's version makes it a pre-release, which Helm takes for none of a range "
+            "without one: take a version of the chart whose range ends its bounds in -0 (>=1.30.0-0), or write "
+            "that into kubeVersion of a copy"
+        ),
+    ),
+    (
         re2.compile(r"chart requires kubeVersion"),
         "; use a version of the chart that is made for this cluster",
     ),

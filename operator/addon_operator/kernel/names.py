@@ -130,7 +130,9 @@ def _better(directory: str) -> str:
     """Return the nearest name that a module's directory can have."""
     match = _DIRECTORY.match(directory)
     prefix = f"{match['order']}-" if match and match["order"] else ""
-    return prefix + stand_in(directory, ())
+    # The module keeps its values if it keeps its key.
+    same_key = module_name(values_key(ModuleName(match["name"]))) if match else ""
+    return prefix + (same_key if is_module_name(same_key) else stand_in(directory, ()))
 
 
 def find(name: str, modules: Sequence[ModuleName]) -> ModuleName | None:

@@ -132,6 +132,11 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             id="another cluster",
         ),
         pytest.param(
+            "chart requires kubeVersion: >=1.30.0 which is incompatible with Kubernetes v1.33.5-gke.100",
+            "the suffix of the cluster's version makes it a pre-release",
+            id="a vendor's suffix",
+        ),
+        pytest.param(
             'template: x/a.yaml:4:55: executing "x/a.yaml" at <.Values.global.domain>: nil pointer '
             "evaluating interface {}.domain",
             "chart.global in module.yaml",

@@ -42,6 +42,11 @@ def test_a_name_that_is_nearly_one_gets_the_name_that_is_meant() -> None:
         names.parse_module_directory("010-Hello_World")
 
 
+def test_a_name_with_a_number_as_a_word_gets_one_with_the_same_values_key() -> None:
+    with pytest.raises(names.ModuleNameError, match=r"rename it to '000-with-values1': lower-case"):
+        names.parse_module_directory("000-with-values-1")
+
+
 def test_long_names_are_like_no_other() -> None:
     assert names.nearest("a" * 201, ["a" * 200]) is None
     assert names.nearest("a" * 200, ["a" * 201, "a" * 199]) == "a" * 199

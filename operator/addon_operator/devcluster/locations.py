@@ -73,7 +73,15 @@ def _pins(package: pathlib.Path) -> pathlib.Path:
 def _directory(environ: Mapping[str, str], variable: str, xdg: str, fallback: str) -> pathlib.Path:
     own = environ.get(variable)
     if own:
-        return pathlib.Path(own).expanduser().absolute()
+        return _expanded(own).absolute()
     base = pathlib.Path(environ.get(xdg, ""))
     # The specification says that a relative path in such a variable is to be ignored.
-    return (base if base.is_absolute() else pathlib.Path.home() / fallback) / _SUBDIRECTORY
+    return (base if base.is_absolute() else _expanded("~") / fallback) / _SUBDIRECTORY
+
+
+def _expanded(path: str) -> pathlib.Path:
+    """Return the path with the home directory in place of ``~``; ``/`` for a user without one."""
+    try:
+        return pathlib.Path(path).expanduser()
+    except RuntimeError:
+        return pathlib.Path("/", path.removeprefix("~").lstrip("/"))

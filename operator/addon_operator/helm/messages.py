@@ -65,9 +65,9 @@ _REMEDIES: Final = (
     (
         re2.compile(r"chart requires kubeVersion: [^\n]{0,200} Kubernetes v[0-9.]+-"),
         (
-            "; the suffix of the cluster's version makes it a pre-release, which Helm takes for none of a range "
-            "without one: take a version of the chart whose range ends its bounds in -0 (>=1.30.0-0), or write "
-            "that into kubeVersion of a copy"
+            "; the suffix of the cluster's version makes it a pre-release, which Helm takes only for a range "
+            "whose bounds have one, such as >=1.30.0-0: take a version of the chart with such a range, or "
+            "write one into kubeVersion of a copy"
         ),
     ),
     (

@@ -1,5 +1,6 @@
 """Where the local control plane keeps its things."""
 
+import os
 import pathlib
 
 import pytest
@@ -53,6 +54,15 @@ def test_a_base_directory_that_is_not_absolute_is_ignored(
     found = locations.locate({"XDG_CACHE_HOME": base, "XDG_STATE_HOME": base})
     assert found.cache == tmp_path / ".cache/addon-operator/devcluster"
     assert found.state == tmp_path / ".local/state/addon-operator/devcluster"
+
+
+def test_a_user_without_a_home_directory_has_its_places_below_the_root(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    found = locations.locate({locations.STATE_VARIABLE: "~/clusters"})
+    assert str(found.cache) == "/.cache/addon-operator/devcluster"
+    assert str(found.state) == "/clusters"
 
 
 def test_a_directory_is_made_for_its_owner_only(tmp_path: pathlib.Path) -> None:

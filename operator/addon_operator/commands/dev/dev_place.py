@@ -98,7 +98,7 @@ def local_cluster(
     Raises :class:`DevError` if another process has it.
     """
     where = locations.locate(environ)
-    where.state.mkdir(parents=True, exist_ok=True)
+    locations.create_private(where.state, locations.STATE_VARIABLE)
     with locks.alone(where.state / _LOCK) as is_ours:
         if not is_ours:
             raise DevError("'addon-operator dev' runs already; end that one first, with Ctrl-C")
@@ -171,7 +171,7 @@ def named_cluster(
     ``named`` is the kubeconfig that the user named; ``work`` is a directory for a file.
     Raises a :class:`.ConfigurationError` if there is no such context.
     """
-    listed = named or environ.get("KUBECONFIG") or str(pathlib.Path("~/.kube/config").expanduser())
+    listed = named or environ.get("KUBECONFIG") or str(auth.expanded("~/.kube/config", environ))
     paths = [pathlib.Path(path).absolute() for path in listed.split(os.pathsep) if path]
     existing = [path for path in paths if path.is_file()]
     if not existing:

@@ -75,12 +75,12 @@ def load_access(
     Raises :class:`.AccessError` with one sentence.
     """
     if config is not None:
-        return _from_files((_expanded(config, environ),), context, server, environ)
+        return _from_files((expanded(config, environ),), context, server, environ)
     if environ.get("KUBECONFIG"):
         return _from_files(_existing(environ["KUBECONFIG"], environ), context, server, environ)
     if context is None and environ.get("KUBERNETES_SERVICE_HOST"):
         return _from_service_account(service_account, server, environ)
-    home = _expanded("~/.kube/config", environ)
+    home = expanded("~/.kube/config", environ)
     if home.exists():
         return _from_files((home,), context, server, environ)
     return _without_config(context, server, environ)
@@ -92,21 +92,22 @@ def contexts(config: str | pathlib.Path | None, environ: Mapping[str, str]) -> l
     Raises :class:`.AccessError`.
     """
     if config is not None:
-        return kubeconfig.contexts((_expanded(config, environ),))
+        return kubeconfig.contexts((expanded(config, environ),))
     if environ.get("KUBECONFIG"):
         return kubeconfig.contexts(_existing(environ["KUBECONFIG"], environ))
-    home = _expanded("~/.kube/config", environ)
+    home = expanded("~/.kube/config", environ)
     return kubeconfig.contexts((home,)) if home.exists() else []
 
 
-def _expanded(path: str | pathlib.Path, environ: Mapping[str, str]) -> pathlib.Path:
+def expanded(path: str | pathlib.Path, environ: Mapping[str, str]) -> pathlib.Path:
+    """Return the path with the home directory in place of ``~``, as client-go does."""
     text = str(path)
     home = environ.get("HOME", "/")
     return pathlib.Path(home + text[1:] if text == "~" or text.startswith("~/") else text)
 
 
 def _existing(paths: str, environ: Mapping[str, str]) -> tuple[pathlib.Path, ...]:
-    named = [_expanded(path, environ) for path in paths.split(":") if path]
+    named = [expanded(path, environ) for path in paths.split(":") if path]
     existing = tuple(path for path in named if path.exists())
     if not existing:
         raise api_errors.AccessError(

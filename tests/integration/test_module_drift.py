@@ -199,7 +199,6 @@ def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret
     before = site.revisions()
 
     # What others are meant to write, and what nobody wrote in the chart.
-    scale(site, 2)
     site.kubectl("rollout", "restart", "deployment/app")
     site.label("deployment", "app", {"other": "x"})
     patch(site, "configmap/web", {"data": {"c": "d"}})
@@ -251,17 +250,18 @@ def test_what_somebody_changes_is_put_back_without_a_revision(
     settle(modules, operator)
     before = site.revisions()
     scale(site, 2)
+    operator.wait_metric(1, "resources_corrected_total", module="web")
     patch(site, "configmap/web", {"data": {"a": "z"}})
     image = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "evil:1"}]
     site.patch("deployment", "app", image)
-    operator.wait_metric(1, "resources_corrected_total", module="web")
-    site.label("deployment", "app", {"team": None})
     operator.wait_metric(2, "resources_corrected_total", module="web")
-    patch(site, "secret/hidden", {"data": None})
+    site.label("deployment", "app", {"team": None})
     operator.wait_metric(3, "resources_corrected_total", module="web")
+    patch(site, "secret/hidden", {"data": None})
+    operator.wait_metric(4, "resources_corrected_total", module="web")
     found = site.get("deployment", "app")
     assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/app:1"
-    assert (found["metadata"]["labels"]["team"], found["spec"]["replicas"]) == ("a", 2)
+    assert (found["metadata"]["labels"]["team"], found["spec"]["replicas"]) == ("a", 1)
     assert site.secret_data("hidden") == {"password": "Z2VoZWlt"}
     assert site.data("web") == {"a": "z"}
     assert site.revisions() == before

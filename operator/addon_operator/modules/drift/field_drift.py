@@ -167,7 +167,8 @@ class _Looked:
         wanted = difference.expected
         if not self.whoever:
             for owner in owners:
-                is_settled = owner.subresource not in _SCALE or owner.time <= self.settled
+                # A write through scale has no time.
+                is_settled = owner.subresource not in _SCALE or "" < owner.time <= self.settled
                 if is_settled or not_ours.is_ours(owner.manager):
                     return
             field = not_ours.Field(self.of, difference.path, wanted, difference.live, owners)

@@ -132,7 +132,7 @@ def test_what_others_are_meant_to_write_and_what_helm_wrote_do_not_count(by: Obj
     assert told(live, whoever=True) != []
 
 
-@rows.each("by", [{}, {"subresource": "scale"}], ids=str)
+@rows.each("by", [{}, {"subresource": "scale", "time": ""}], ids=str)
 def test_replicas_are_drift_unless_an_autoscaler_scales_them(by: Object) -> None:
     live = edited(("spec", "replicas"), 5, by)
     assert told(live) == ["/spec/replicas kubectl-edit"]

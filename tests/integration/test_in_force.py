@@ -1,11 +1,13 @@
 """What of files and values is in force, what is not yet, and what that waits for."""
 
 import pathlib
+import re
+from typing import Any
 
 import orjson
 import pytest
 
-from tests.integration import operator_site
+from tests.integration import module_objects, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -17,10 +19,17 @@ def module(site: operator_site.Site, directory: str) -> pathlib.Path:
     return site.module(directory, template, values=f"{name}: {{color: green}}\n{name}Enabled: true\n")
 
 
+def waiting_row(site: operator_site.Site, name: str) -> dict[str, Any] | None:
+    """The module as it is listed, once an edit of it waits."""
+    row = site.module_rows()[name]
+    return row if row["editWaits"] else None
+
+
 def test_a_hook_that_hangs_holds_its_own_module_alone_until_somebody_ends_it(
     site: operator_site.Site, tmp_path: pathlib.Path
 ) -> None:
     gate = tmp_path / "gate"
+    shown = module_objects.Modules(site, site.cluster)
     site.first_retry = 0.2
     every_second = {"schedule": [{"name": "often", "crontab": "* * * * * *", "allowFailure": True}]}
     site.hook(module(site, "010-web"), "tick.sh", every_second, f"[[ -e {gate} ]] || sleep 1000")
@@ -31,12 +40,30 @@ def test_a_hook_that_hangs_holds_its_own_module_alone_until_somebody_ends_it(
     site.config(web="color: red", api="color: red")
     operator.wait_until(lambda: site.data("api") == {"color": "red"}, "the other module has its edit")
     assert site.data("web") == {"color": "green"}
+    row = operator.wait_until(
+        lambda: waiting_row(site, "web"), "the edit of its own module waits, and says so"
+    )
+    assert re.fullmatch(
+        r"an edit waits since \S+: its hook tick.sh has been running since \S+", row["editWaits"]
+    )
+    assert [each["hook"] for each in row["runningHooks"]] == ["tick.sh"]
+    operator.wait_until(
+        lambda: shown.condition("web", "Ready")["reason"] == "EditWaits", "its object says so"
+    )
+    ready = shown.condition("web", "Ready")
+    assert ready["status"] == "True"
+    assert row["editWaits"] in ready["message"]
+    assert f"module web is not as its values say: {row['editWaits']}" in operator.get("/readyz?verbose").text
+    assert operator.metrics().total("module_edit_waiting_seconds", module="web") > 0
+    assert "Running hooks:" in site.command("module", "describe", "web").stdout
     (running,) = orjson.loads(site.command("hooks", "running", "-o", "json").stdout)
     assert (running["module"], running["hook"]) == ("web", "tick.sh")
     gate.touch()
     ended = site.command("hooks", "end", str(running["id"]))
     assert ended.stdout == "hook tick.sh is being ended: that run has failed, and is tried again\n"
     operator.wait_until(lambda: site.data("web") == {"color": "red"}, "its own module has it, too")
+    operator.wait_until(lambda: not site.module_rows()["web"]["editWaits"], "it is applied")
+    assert "module_edit_waiting_seconds" not in operator.metrics().names()
 
 
 def test_a_module_that_fails_at_a_start_holds_up_first_installs_of_higher_orders_alone(

@@ -1,5 +1,6 @@
 """What happens in the engine, as metrics."""
 
+import time
 from typing import Final
 
 import prometheus_client
@@ -167,6 +168,10 @@ class EventMetrics:
         self._meters.module_state(name, module.status)
         self._meters.modules.enabled.labels(module=name).set(0 if module.status in _OFF else 1)
         self._module_failed(module)
+        waiting = self._meters.modules.edit_waiting_seconds
+        waiting.remove_by_labels({"module": name})
+        if (since := module.waiting_since) is not None:
+            waiting.labels(module=name).set_function(lambda: time.time() - since)
         # Somebody may have suspended an object without a module.
         self._meters.modules.suspended.remove_by_labels({"module": name})
         if module.suspended is not None:

@@ -337,7 +337,13 @@ class Graph(health.Beginning):
         monitor: release_monitor.ReleaseMonitor,
     ) -> engine_api.EngineApi:
         views = introspection.Introspection(
-            self.states, self._queues, self._bindings, hooks, self._clock, self.refusals
+            self.states,
+            self._queues,
+            self._bindings,
+            hooks,
+            self._clock,
+            self.refusals,
+            lambda: self._tools.running_hooks.rows,
         )
         renderer = debug_render.Renderer(
             self._tools.releases, self._values, self._cluster.kube, self._cluster.kinds, self._tools.charts

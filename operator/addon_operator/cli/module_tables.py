@@ -121,6 +121,7 @@ def _besides(module: debug.Document) -> list[str]:
         module.get("foreignRecord") or "",
         module.get("chartLost") or "",
         f"not in force: {wrong}" if wrong else "",
+        module.get("editWaits") or "",
         module.get("unmet") or "",
         *not_registered(module.get("answering", ()), module["lastError"]),
         *module.get("hooksFail", ()),
@@ -151,6 +152,10 @@ def _cure(module: debug.Document) -> list[str]:
 def _waits(module: debug.Document) -> list[str]:
     others = module.get("waitsFor")
     return [f"waits for {', '.join(others)}"] if others else []
+
+
+def _edit(module: debug.Document) -> list[str]:
+    return list(filter(None, [module.get("editWaits")]))
 
 
 def unhealthy(module: debug.Document) -> list[str]:
@@ -272,6 +277,9 @@ def _sections(module: debug.Document) -> Iterator[str]:
         yield from _section("Definitions left out", [left_out])
     if hooks := module.get("hooksLeftOut"):
         yield from _section("Left out hooks", [f"{file}: Go hooks never run here" for file in hooks])
+    if running := module.get("runningHooks"):
+        lines = [f"{each['hook']}, since {_moment(each['since'])}" for each in running]
+        yield from _section("Running hooks", lines)
     if failing := module.get("failingHooks"):
         yield from _section("Failing hooks", [line for each in failing for line in _failing(each)])
     hooks = module["hooks"]
@@ -279,7 +287,9 @@ def _sections(module: debug.Document) -> Iterator[str]:
     yield from _section("Hooks", lines)
     if (held := module.get("heldBack")) is not None:
         yield from _section("Held back", [*held_back(module), f"since {_moment(held['since'])}"])
-    yield from _section("Waiting", [*_cure(module), *_waits(module), *module.get("bindingsWait", ())])
+    yield from _section(
+        "Waiting", [*_cure(module), *_waits(module), *_edit(module), *module.get("bindingsWait", ())]
+    )
     if answering := module.get("answering"):
         told = [answering_text(each, module["lastError"]) for each in answering]
         yield from _section("Answers the API server", told)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import addon_operator
 from addon_operator.aio import turns
 from addon_operator.debug import debug_client, debug_masking, debug_render, page_details
-from addon_operator.engine import introspection, module_requests, module_states, state
+from addon_operator.engine import introspection, module_requests, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
 from addon_operator.engine.hooks import hook_lines
@@ -72,6 +72,7 @@ class EngineApi:
         return {
             "globalHooks": [hook.name for hook in views.global_hooks],
             "troubles": views.looks.of_global_hooks(),
+            "runningHooks": views.looks.running_of(tasks.GLOBAL_OWNER),
             "waitingBindings": views.waiting_global_bindings,
             "answering": views.answering_global_hooks,
         }

@@ -153,6 +153,7 @@ class Engine:
             enabled=self._states.enabled,
         )
         self._tell(events.ConfigTaken(edited.change, reaction, edited.kind))
+        self._states.edited(reactions.concerned(edited.change, self._states.enabled))
         if reaction.converge:
             self.converger.request(activation)
         for module in reaction.runs:

@@ -9,6 +9,7 @@ from typing import Final, TypedDict
 from addon_operator.aio import turns
 from addon_operator.engine import module_looks, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings, webhooks
+from addon_operator.engine.hooks import running_hooks
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
@@ -83,6 +84,10 @@ class ModuleRow(TypedDict):
     answering: list[webhooks.AnsweringRow]
     """What its hooks are to answer the API server, and whether it asks."""
     heldBack: "HeldBackRow | None"
+    editWaits: str
+    """That an accepted edit is not applied yet, since when, and what it waits for; without values."""
+    runningHooks: list[running_hooks.RunningHook]
+    """Its hooks that run, the one that runs longest first."""
 
 
 class HeldBackRow(TypedDict):
@@ -179,8 +184,13 @@ class Introspection:
         global_hooks: Sequence[state.Hook],
         clock: clocks.Clock,
         refusals: Callable[[], Sequence[str]] = tuple,
+        running: Callable[[], Sequence[running_hooks.RunningHook]] = tuple,
     ) -> None:
-        """``refusals`` gives what is not in force of ConfigMap, Secret and files, and why."""
+        """Look at these.
+
+        ``running`` gives the hooks that run, ``refusals`` what is not in force of ConfigMap, Secret and
+        files, and why.
+        """
         self.refusals: Final = refusals
         self._states = states
         self._queues = queues
@@ -188,7 +198,7 @@ class Introspection:
         """All global hooks."""
         self._clock = clock
         self._bindings = bindings
-        self.looks: Final = module_looks.ModuleLooks(states, queues, bindings)
+        self.looks: Final = module_looks.ModuleLooks(states, queues, bindings, running)
         """What of modules does not work, or waits, beside their runs."""
 
     @property
@@ -305,6 +315,8 @@ class Introspection:
             "waitingBindings": list(self._bindings.waiting(module.module.name)),
             "answering": self._bindings.answering(module.module.name),
             "heldBack": None if module.held_back is None else held_back_row(module.held_back),
+            "editWaits": beside.edit_waits,
+            "runningHooks": self.looks.running_of(module.module.name),
         }
 
     async def _queue(self, queue: task_queue.TaskQueue) -> QueueRow:

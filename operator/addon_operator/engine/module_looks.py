@@ -7,19 +7,23 @@ which Module objects and notifications are made.
 import asyncio
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Self, TypedDict
 
 from addon_operator.aio import turns
 from addon_operator.engine import module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, webhooks
+from addon_operator.engine.hooks import running_hooks
 from addon_operator.engine.queues import queue_set
-from addon_operator.kernel import names
+from addon_operator.kernel import clock, names
 
 _LOOK_SECONDS: Final = 1.0
 _SHOWN: Final = 20
 """Failing hooks, and waiting bindings, of one module."""
 _WAITED_FOR: Final = 3
+_EDIT_WAITS: Final = 3.0
+"""Seconds after which an edit that is not applied is a state of its module, and no matter of course."""
 
 
 class FailingHook(TypedDict):
@@ -41,10 +45,17 @@ class ModuleLooks:
         states: module_states.ModuleStates,
         queues: queue_set.QueueSet,
         bindings: hook_bindings.HookBindings,
+        running: Callable[[], Sequence[running_hooks.RunningHook]] = tuple,
     ) -> None:
+        """Look at these; ``running`` says which hooks run."""
         self._states = states
         self._queues = queues
         self._bindings = bindings
+        self._running = running
+
+    def running_of(self, owner: str) -> list[running_hooks.RunningHook]:
+        """Return the hooks that run, the one that runs longest first."""
+        return [row for row in self._running() if row["hook"] and row["module"] == owner]
 
     def hooks_of(self, owner: str) -> list[FailingHook]:
         """Return the first failing hooks, with what they wrote."""
@@ -102,7 +113,33 @@ class ModuleLooks:
             before = self._states.held_up(module, awaited.get(name, ()))
         elif name not in self._states.enabled:
             before = ()
-        return self._beside(name, failing.get(name, ()), before)
+        found = self._beside(name, failing.get(name, ()), before)
+        since = module.edit_since
+        if since is None or time.time() - since < _EDIT_WAITS:
+            return found
+        told = f"an edit waits since {clock.rfc3339(since)}: {self._awaited_by_edit(module, found.waits_for)}"
+        return dataclasses.replace(found, edit_waits=told)
+
+    def _awaited_by_edit(self, module: state.ModuleState, waits_for: Sequence[str]) -> str:
+        """Say what an edit of the module waits for, without values."""
+        name, status = module.module.name, module.status
+        own, of_all = self.running_of(name), self.running_of(tasks.GLOBAL_OWNER)
+        under_way = status in (state.ModuleStatus.RUNNING, state.ModuleStatus.DELETING)
+        failing = [task for task in self._queues.main.tasks if not task.owner and task.last_error]
+        return next(
+            text
+            for holds, text in (
+                (own, f"its hook {_runs(own)}"),
+                (waits_for, f"for {', '.join(waits_for)}"),
+                (module.awaits_health, f"until {module.awaited} healthy"),
+                (module.last_error_without_values, "for the next try of what failed"),
+                (under_way, "its run is under way"),
+                (of_all, f"the global hook {_runs(of_all)}"),
+                (failing, f"for the next try of what failed: {_failed(failing)}"),
+                (True, "for its turn"),
+            )
+            if holds
+        )
 
     def _beside(self, owner: str, failing: Sequence["_Failure"], before: Sequence[str]) -> state.Beside:
         unanswered = filter(None, map(_unanswered, self._bindings.answering(owner)))
@@ -173,6 +210,17 @@ def _failing_text(failure: _Failure) -> str:
         # Each event may be another failure: a number would have its Module object written for each of them.
         often = ", which is allowed, so that it is tried again with its next event"
     return f"hook {hook['hook']}{binding} failed{often}{f': {told}' if told else ''}"
+
+
+def _runs(running: Sequence[running_hooks.RunningHook]) -> str:
+    """Say which hook runs, and since when; empty if none does."""
+    return "".join(f"{row['hook']} has been running since {row['since']}" for row in running[:1])
+
+
+def _failed(failing: Sequence[tasks.Task]) -> str:
+    """Say what failed first; empty if nothing did."""
+    texts = (f"{task.kind.doing} {task.hook}".rstrip() for task in failing[:1])
+    return "".join(f"{text}: {failing[0].last_error_without_values}" for text in texts)
 
 
 def _unanswered(row: webhooks.AnsweringRow) -> str:

@@ -1,6 +1,7 @@
 """The states of all modules while the engine runs, and how they change."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from addon_operator.engine import state as engine_state
 from addon_operator.helm.releases import left_objects
@@ -97,6 +98,20 @@ class ModuleStates:
                 if name in other.waits_for:
                     self._find_waiting(other)
                     self._tell(engine_state.ModuleChanged(other))
+
+    def edited(self, modules: Iterable[names.ModuleName]) -> None:
+        """Note that an edit was accepted which concerns these modules, and is to be applied by a run."""
+        for state in filter(None, map(self._states.get, modules)):
+            state.edits += 1
+            if state.edit_since is None:
+                state.edit_since = time.time()
+                self._tell(engine_state.ModuleChanged(state))
+
+    def applied(self, name: names.ModuleName) -> None:
+        """Note that a run has done all its steps: edits that came before it are applied."""
+        state = self._states[name]
+        if state.edits_seen == state.edits:
+            state.edit_since = None
 
     def held_up(self, state: engine_state.ModuleState, awaited: Sequence[str]) -> list[str]:
         """Say for whom a removal waits, or a further run of a module that is Ready: what it shows is not up
@@ -223,6 +238,7 @@ class ModuleStates:
             reasons = "; ".join(self._blamed[key] for key in keys if key in self._blamed)
             if reasons != state.wrong_values:
                 state.wrong_values = reasons
+                state.wrong_since = (state.wrong_since or time.time()) if reasons else None
                 if state.discovered:
                     self._tell(engine_state.ModuleChanged(state))
 
@@ -346,6 +362,8 @@ class ModuleStates:
             state.last_error = state.last_error_without_values = ""
         state.discovered, state.verdict, state.lacks = True, verdict.reason, verdict.lacks
         state.awaits_config = False
+        if not verdict.enabled:
+            state.edit_since = None
         state.explain()
         off = (engine_state.ModuleStatus.DISABLED, engine_state.ModuleStatus.DELETING)
         if verdict.enabled and state.status in off:
@@ -370,6 +388,8 @@ def _trouble(state: engine_state.ModuleState) -> str:
     """Say what keeps a module from being as it should be; empty if nothing does."""
     if error := state.last_error_without_values:
         return f"failed{f' {state.tries} times' if state.tries > 1 else ''}: {error}"
+    if state.beside.edit_waits:
+        return f"is not as its values say: {state.beside.edit_waits}"
     if state.module.stopped_by:
         return f"cannot run: {state.module.stopped_by}"
     if state.health is not None and state.health.state is resource_health.HealthState.FAILED:

@@ -62,3 +62,11 @@ def to_config_change(
     if everything or state is engine_state.ConvergeState.RUNNING:
         return Reaction(converge=True)
     return Reaction(runs=tuple(name for name in enabled if name in touched))
+
+
+def concerned(
+    change: sources.ConfigChange, enabled: Sequence[names.ModuleName]
+) -> frozenset[names.ModuleName]:
+    """Return the modules that are to be run, enabled or disabled because of an edit."""
+    touched = change.sections_changed | change.maintenance_changed
+    return change.flags_changed | {name for name in enabled if change.global_changed or name in touched}

@@ -99,6 +99,8 @@ class Beside:
     """``kubernetes`` bindings that do not follow all of their objects."""
     waits_for: tuple[str, ...] = ()
     """Modules that its next run waits for, with their states."""
+    edit_waits: str = ""
+    """That an edit is not applied yet, since when, and what it waits for; empty for the first moments."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -113,6 +115,14 @@ class ModuleState:
     """What the last discovery said of it."""
     lacks: str = ""
     """What it requires of the cluster that is not there, although it is enabled; empty if it has all."""
+    edits: int = 0
+    """How many accepted edits concerned it, in this process."""
+    edits_seen: int = 0
+    """How many of them its last run, or the one under way, began after."""
+    edit_since: float | None = None
+    """When the first of them came that no run has applied, in seconds since the epoch."""
+    wrong_since: float | None = None
+    """The same of newer values that are wrong."""
     waits_for: tuple[names.ModuleName, ...] = ()
     """Modules that it requires and that are not ready, as long as its first run has not begun."""
     maintenance: str = ""
@@ -183,6 +193,11 @@ class ModuleState:
     """When the last run ended, in seconds since the epoch."""
     runs: int = 0
     """How many runs have ended, in this process."""
+
+    @property
+    def waiting_since(self) -> float | None:
+        """When the first edit came that is not applied, for whatever reason; ``None`` if all are."""
+        return min(filter(None, (self.edit_since, self.wrong_since)), default=None)
 
     def reset(self) -> None:
         """Forget the progress: the next run is a first run."""

@@ -119,6 +119,7 @@ DELETE_FAILED: Final = "DeleteFailed"
 _WAITS_FOR_WINDOW: Final = "WaitsForWindow"
 _WAITS_FOR_CONFIG: Final = "WaitsForConfigMap"
 _WAITS_FOR_MODULES: Final = "WaitsForModules"
+_EDIT_WAITS: Final = "EditWaits"
 _UNDER_WAY: Final = {
     _Status.PENDING: "The module has not run yet.",
     _Status.RUNNING: "The module is running.",
@@ -164,6 +165,10 @@ def _not_ready(module: state.ModuleState) -> _Said:
 def _waits_for_run(module: state.ModuleState) -> _Said:
     """Say what is under way; that it is left alone, or that an upgrade waits, is no less so meanwhile."""
     begin, reason = _UNDER_WAY.get(module.status, "The last run failed."), str(module.status)
+    waiting = module.beside.edit_waits
+    if waiting and module.status is _Status.RUNNING:
+        is_older = module.edits_seen != module.edits
+        return _Said("Unknown", _EDIT_WAITS if is_older else reason, f"{begin.removesuffix('.')}; {waiting}.")
     if module.status is not _Status.PENDING:
         return _Said("Unknown", reason, begin)
     kept = {"Suspended": module.suspended, _WAITS_FOR_WINDOW: module.held_back}
@@ -172,6 +177,8 @@ def _waits_for_run(module: state.ModuleState) -> _Said:
         told = {_WAITS_FOR_CONFIG: f"it {state.AWAITS_CONFIG}"} | told
     if module.beside.waits_for:
         told[_WAITS_FOR_MODULES] = f"it waits for {', '.join(module.beside.waits_for)}"
+    if waiting:
+        told[_EDIT_WAITS] = waiting
     return _Said(
         "Unknown", next(iter(told), reason), "; ".join([begin.removesuffix("."), *told.values()]) + "."
     )
@@ -246,9 +253,10 @@ def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
         (module.lost_chart, "ChartLost", module.lost_chart),
         (
             module.not_in_force,
-            "NotInForce",
+            "WrongValues" if module.wrong_values else "NotInForce",
             f"what is newer is not in force: {module.not_in_force}",
         ),
+        (beside.edit_waits, _EDIT_WAITS, beside.edit_waits),
         (module.unmet, "RequiresNotMet", module.unmet),
         (module.not_registered, "NotRegistered", module.not_registered),
         (beside.failing_hooks, HOOK_FAILS, "; ".join(beside.failing_hooks)),

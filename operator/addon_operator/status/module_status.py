@@ -98,6 +98,8 @@ class ModuleStatusDocument(TypedDict):
     failingHooks: NotRequired[list[str]]
     waitingBindings: NotRequired[list[str]]
     leftOutHooks: NotRequired[list[str]]
+    editWaits: NotRequired[str]
+    """That an accepted edit is not applied yet, since when, and what it waits for."""
     waitsFor: NotRequired[list[str]]
     """Modules that its next run waits for."""
     lastHandledRun: NotRequired[str]
@@ -165,6 +167,8 @@ def _add_besides(made: ModuleStatusDocument, module: state.ModuleState) -> None:
         made["maintenance"] = module.maintenance
     if module.foreign_record:
         made["foreignRecord"] = module_conditions.one_line(module.foreign_record, _ERROR_MAX)
+    if module.beside.edit_waits:
+        made["editWaits"] = module_conditions.one_line(module.beside.edit_waits, _ERROR_MAX)
     if module.lost_chart:
         made["chartLost"] = module_conditions.one_line(module.lost_chart, _ERROR_MAX)
     if failing := _lines(module.beside.failing_hooks):

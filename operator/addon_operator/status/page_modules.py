@@ -153,6 +153,7 @@ class _Module:
         yield bool(row["foreignRecord"]), "Changed by others"
         yield bool(row["chartLost"]), "Chart lost"
         yield bool(row["wrongValues"]), "Not in force"
+        yield bool(row["editWaits"]), "Edit waits"
         yield bool(row["unmet"]), "Requirement not met"
         yield self._is_unregistered, "Not registered"
         yield bool(row["hooksFail"]), "Hook fails"
@@ -172,6 +173,7 @@ class _Module:
         yield row["foreignRecord"]
         yield row["chartLost"]
         yield row["wrongValues"]
+        yield row["editWaits"]
         yield row["unmet"]
         yield row["notRegistered"] if self._is_unregistered else ""
         yield from row["hooksFail"]
@@ -232,6 +234,9 @@ class _Module:
         yield "Record", [news(row["foreignRecord"])]
         yield "Chart", [news(row["chartLost"])]
         yield "Not in force", [news(row["wrongValues"])]
+        yield "Edit", [news(row["editWaits"])]
+        for hook in row["runningHooks"]:
+            yield "Runs", [f"{hook['hook']}, since ", Moment(hook["since"])]
         yield (
             "Answers the API server",
             [", ".join(f"{each['binding']} {each['name']}" for each in row["answering"])],

@@ -91,6 +91,7 @@ class _Status(msgspec.Struct, rename="camel"):
     maintenance: str = ""
     chart_lost: str = ""
     foreign_record: str = ""
+    edit_waits: str = ""
     failing_hooks: list[str] = []
     waiting_bindings: list[str] = []
     left_out_hooks: list[str] = []
@@ -214,6 +215,8 @@ def _row(
         "waitingBindings": [],
         "answering": [],
         "heldBack": _held_back(stored.held_back),
+        "editWaits": _cut(stored.edit_waits),
+        "runningHooks": [],
     }
 
 

@@ -143,6 +143,12 @@ class ModuleMetrics:
             "module_held_back", "When a change began to wait for its window, in Unix time.", "module"
         )
         """``module``; there only while something waits"""
+        self.edit_waiting_seconds = make.gauge(
+            "module_edit_waiting_seconds",
+            "For how long an edit of a module's values is not applied, or is wrong.",
+            "module",
+        )
+        """``module``; there only while one waits"""
         self.maintenance = make.gauge(
             "mm_module_maintenance", "Modules that Helm and healing leave alone; always 1.", "module", "state"
         )

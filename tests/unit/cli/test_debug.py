@@ -213,6 +213,7 @@ def test_a_binding_that_waits_for_its_objects_stands_with_its_module() -> None:
     assert document("global", "list") == {
         "globalHooks": ["pods.sh"],
         "troubles": [],
+        "runningHooks": [],
         "waitingBindings": [],
         "answering": [],
     }

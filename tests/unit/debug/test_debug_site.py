@@ -216,6 +216,7 @@ async def test_hooks_and_watched_resources_are_listed(session: aiohttp.ClientSes
     assert await json_at(session, "/global/list.json") == {
         "globalHooks": ["pods.sh"],
         "troubles": [],
+        "runningHooks": [],
         "waitingBindings": [],
         "answering": [],
     }

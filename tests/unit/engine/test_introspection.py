@@ -118,6 +118,8 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "maintenance": "",
         "unmet": "",
         "foreignRecord": "",
+        "editWaits": "",
+        "runningHooks": [],
         "chartLost": "",
         "hooksFail": [],
         "hooksLeftOut": [],

@@ -43,6 +43,8 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> i
         "bindingsWait": [],
         "waitingBindings": [],
         "answering": [],
+        "editWaits": "",
+        "runningHooks": [],
         "heldBack": None,
     }
     return introspection.ModuleRow(**{**plain, **fields})  # type: ignore[typeddict-item]  # by name

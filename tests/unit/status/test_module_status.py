@@ -304,7 +304,7 @@ def test_newer_values_that_are_wrong_have_a_condition_of_their_own_and_leave_rea
     wrong, ready = conditions["ConfigValid"], conditions["Ready"]
     assert (wrong["status"], wrong["reason"]) == ("False", "InvalidValues")
     assert wrong["message"] == found.wrong_values
-    assert (ready["status"], ready["reason"]) == ("True", "NotInForce")
+    assert (ready["status"], ready["reason"]) == ("True", "WrongValues")
     assert ready["message"].endswith(f"; what is newer is not in force: {found.wrong_values}.")
 
 

@@ -171,13 +171,22 @@ TROUBLES: Final = {
         having("lost_chart", "put Chart.yaml back into web"), "Chart lost", "ChartLost", "put Chart.yaml back"
     ),
     "wrong values": Trouble(
-        having("wrong_values", "ConfigMap a/b is invalid: web.port"), "Not in force", "NotInForce", "web.port"
+        having("wrong_values", "ConfigMap a/b is invalid: web.port"),
+        "Not in force",
+        "WrongValues",
+        "web.port",
     ),
     "wrong files": Trouble(
         having("wrong_files", "web/values.yaml, line 2: not YAML"), "Not in force", "NotInForce", "line 2"
     ),
     "wrong hooks": Trouble(
         having("wrong_hooks", "a.sh is not executable"), "Not in force", "NotInForce", "not executable"
+    ),
+    "an edit that waits": Trouble(
+        having("edit_since", 1000.0),
+        "Edit waits",
+        "EditWaits",
+        "an edit waits since 1970-01-01T00:16:40Z: for",
     ),
     "what it requires": Trouble(
         having("lacks", "requires API a.example.com/v1, which the cluster does not serve"),
@@ -255,18 +264,19 @@ OF_BESIDE: Final = {
     "failing_hooks": ("a hook that fails on events", "a hook that may fail", "a hook without an answer"),
     "waiting_bindings": ("a binding that waits",),
     "waits_for": ("a module that it requires",),
+    "edit_waits": ("an edit that waits",),
 }
 OF_STATE: Final = {
     "health", "wrong_values", "wrong_files", "wrong_hooks", "not_registered", "drift", "held_back",
     "suspended", "maintenance", "lost_chart", "foreign_record", "left_out_definitions", "go_hooks", "beside",
-    "lacks",
+    "lacks", "edit_since",
 }  # fmt: skip
 """Fields that say that something is wrong with a module whose last run succeeded; all are in ``TROUBLES``."""
 OTHERWISE: Final = {
     "module", "status", "reason", "verdict", "waits_for", "hooks", "readiness", "started", "settled",
     "progress", "last_error", "last_error_without_values", "failure", "tries", "cure", "awaits_health",
     "next_try", "discovered", "handled_now", "handled_run", "undecided", "last_run", "runs",
-    "leaving", "awaits_config", "kept",
+    "leaving", "awaits_config", "kept", "edits", "edits_seen", "wrong_since",
 }  # fmt: skip
 """Fields about runs, which the state of a module says."""
 

@@ -147,6 +147,7 @@ class ModuleRunner:
             self.states.mark(name, state.ModuleStatus.FAILED, f"the last revision failed; {held}")
             return
         await self._await_health(task, name)
+        self.states.applied(name)
         self.states.mark(name, state.ModuleStatus.READY, "")
 
     async def _await_health(self, task: tasks.Task, name: names.ModuleName) -> None:
@@ -465,4 +466,4 @@ def _begin_try(task: tasks.Task, module: state.ModuleState) -> None:
     """Keep the progress of the tries before, unless a reason for a new run came."""
     if task.attempts == 0 or task.wanted_again:
         module.progress = state.RunProgress()
-    task.wanted_again = False
+    task.wanted_again, module.edits_seen = False, module.edits

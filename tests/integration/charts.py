@@ -20,6 +20,8 @@ CHART: Final = ROOT / "deploy" / "chart" / "addon-operator"
 RELEASE: Final = "addon-operator"
 ADMISSION: Final = "addon-operator-admission"
 """The Deployment, and its ServiceAccount, of ``admission.separate``."""
+UNCHECKED: Final = "--disable-openapi-validation"
+"""For Helm: the API server checks objects, too, and the schemas of all kinds take more time than the rest."""
 _TIMEOUT: Final = 120.0
 
 Object = dict[str, Any]
@@ -127,7 +129,8 @@ def installed(
     """Install the chart; its release is removed at the end."""
     where = ("--namespace", site.namespace)
     # No pod has to become ready: the operator runs beside the cluster.
-    cluster.run_helm("install", RELEASE, str(CHART), *where, *arguments, *flags({"replicas": 1, **values}))
+    given = (*arguments, *flags({"replicas": 1, **values}))
+    cluster.run_helm("install", RELEASE, str(CHART), *where, UNCHECKED, *given)
     try:
         yield Installation(cluster, site)
     finally:

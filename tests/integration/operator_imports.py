@@ -1,19 +1,33 @@
-"""What an operator imports at its start, for the process whose copies the tests start as operators."""
+"""What operators and commands import, for the process whose copies the tests start as those."""
 
 import gc
 
 import structlog
 
 import tests.integration.operator_forks
-from addon_operator.cli import start
+from addon_operator.cli import module, plan, queue_, start
 from addon_operator.kernel import optional_imports
 
 with optional_imports.quick_imports():
     from addon_operator.app import admission, hook_environment, run
+    from addon_operator.commands.checks import module_lint
+    from addon_operator.commands.plan import planning, proposal, recording
     from addon_operator.debug import debug_api, debug_site
     from addon_operator.modules.health import health_rules
 
-__all__ = ["admission", "run", "start", "tests"]
+__all__ = [
+    "admission",
+    "module",
+    "module_lint",
+    "plan",
+    "planning",
+    "proposal",
+    "queue_",
+    "recording",
+    "run",
+    "start",
+    "tests",
+]
 
 # Patterns that each operator compiles, and the rules that it reads: a tenth of what a short life takes.
 debug_site.application(object.__new__(debug_api.DebugApi), structlog.get_logger())

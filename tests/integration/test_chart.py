@@ -509,7 +509,7 @@ def test_edits_of_the_values_configmap_outlive_upgrades_and_the_release(
     def helm(*arguments: str) -> None:
         devcluster.run_helm(*arguments, *where)
 
-    chart = ("addon-operator", str(charts.CHART), "--skip-crds")
+    chart = ("addon-operator", str(charts.CHART), "--skip-crds", charts.UNCHECKED)
     helm("install", *chart, *charts.flags(given))
     assert stored() == "a: 1\n"
     patch = json.dumps({"data": {"global": "a: 2\n"}})

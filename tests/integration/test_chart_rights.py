@@ -232,7 +232,7 @@ def test_the_notes_tell_to_create_the_values_configmap_as_long_as_there_is_none(
     devcluster: handle.DevCluster, namespace: str
 ) -> None:
     def notes(**values: object) -> str:
-        where = ("--namespace", namespace, "--dry-run=server", "--skip-crds")
+        where = ("--namespace", namespace, "--dry-run=server", "--skip-crds", charts.UNCHECKED)
         argv = ("install", charts.RELEASE, str(charts.CHART), *where, *charts.flags(values))
         return devcluster.run_helm(*argv).stdout.split("\nNOTES:\n")[1]
 

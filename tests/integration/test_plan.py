@@ -90,7 +90,7 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
         "old",
         "gone",
     )
-    assert set(second["notes"]) >= notes_of_data(site)
+    assert set(second["losses"]) >= notes_of_data(site)
     due = next(module for module in second["modules"] if module["name"] == "web")
     assert due["reason"] == "values changed: web.color"
     change = due["changes"][0]

@@ -12,7 +12,7 @@ import click
 
 from addon_operator.cli import exit_codes, printing, settings, values
 from addon_operator.commands.plan import plan_markdown
-from addon_operator.kernel import clock, optional_imports
+from addon_operator.kernel import clock, optional_imports, shown_texts
 from addon_operator.settings import settings as app_settings
 from addon_operator.settings import settings_loading
 
@@ -218,6 +218,7 @@ def _document(report: "plan_report.PlanReport") -> Document:
             {"release": each.release, "reason": each.reason, "pending": each.is_pending}
             for each in report.purges
         ],
+        "losses": list(report.losses),
         "notes": list(report.notes),
         "hookValues": {
             "from": str(report.given.source),
@@ -279,6 +280,8 @@ def _names(report: "plan_report.PlanReport") -> str:
 
 
 def _print_text(report: "plan_report.PlanReport", *, wide: bool) -> None:
+    for loss in report.losses:
+        click.secho(shown_texts.shown(loss), fg="red")
     click.echo(printing.listing(_COLUMNS, _rows(report), _style, wide=wide, folds=True))
     for module in report.modules:
         _print_release(module)

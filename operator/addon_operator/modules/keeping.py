@@ -80,8 +80,12 @@ class Kept:
     def __str__(self) -> str:
         """Name it for a person, with what is lost with it."""
         place = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        count = "" if self.objects is None else f" with {self.objects} object{'s' * (self.objects != 1)}"
-        return f"{self.kind} {place}{count}"
+        return counted(f"{self.kind} {place}", self.objects)
+
+
+def counted(name: str, objects: int | None) -> str:
+    """Return a name with the number of objects that go with it, if that is known."""
+    return name if objects is None else f"{name} with {objects} object{'s' * (objects != 1)}"
 
 
 def deletion(kind: str, namespace: str, name: str) -> str:

@@ -57,7 +57,10 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[plan_report.ModuleReport]:
         given = given_values.HookValuesOrigin(
             given_values.Source.OPERATOR, f"the operator in pod {pod}", {ModuleName("web"): 3}
         )
-        return plan_report.PlanReport("addons", tuple(modules), purges, ("hooks were not run",), given)
+        losses = ("the removal of release gone deletes 1 object",) if purges else ()
+        return plan_report.PlanReport(
+            "addons", tuple(modules), purges, losses, ("hooks were not run",), given
+        )
 
     monkeypatch.setattr(planning, "make", make)
     monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
@@ -74,7 +77,9 @@ def test_the_text_has_a_row_for_each_module_and_purge_then_the_differences(
     planned: list[plan_report.ModuleReport],
 ) -> None:
     result = run()
-    rows = [line.split() for line in result.stdout.splitlines()]
+    head, *lines = result.stdout.splitlines()
+    assert head == "the removal of release gone deletes 1 object"
+    rows = [line.split() for line in lines]
     assert rows[0] == ["MODULE", "ORDER", "STATE", "WHY", "ACTION", "BECAUSE"]
     assert rows[1][:3] == ["web", "10", "enabled"]
     assert rows[1][-4:] == ["upgrade", "because", "of", "web"]
@@ -97,6 +102,7 @@ def test_the_json_is_one_document(planned: list[plan_report.ModuleReport]) -> No
         "diff": "--- applied ConfigMap web\n+++ rendered ConfigMap web\n-  color: green\n+  color: red\n",
     }
     assert document["purges"] == [{"release": "gone", "reason": "no directory", "pending": False}]
+    assert document["losses"] == ["the removal of release gone deletes 1 object"]
     assert document["notes"] == ["hooks were not run"]
 
 

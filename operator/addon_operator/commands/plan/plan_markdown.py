@@ -1,7 +1,7 @@
 """A plan as a comment on a pull request: Markdown of a bounded length, with diffs that open."""
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from addon_operator.kernel import names
@@ -38,12 +38,15 @@ def comment(report: "plan_report.PlanReport", summary: str) -> str:
     """
     head = f"{_TITLE}\n\n{summary}{_recorded(report)}\n\n"
     table, left_out = _bounded(_rows(report), _MAX_TABLE)
-    parts = [head]
+    losses, losses_left_out = _bounded(_listed(report.losses), _MAX_NOTES)
+    parts = [f"{head}{losses}\n" if losses else head]
+    if losses_left_out:
+        parts.append(f"{losses_left_out} more lines on what is deleted have no room here.\n\n")
     if table:
         parts.append(f"| module | action | because |\n|---|---|---|\n{table}\n")
     if left_out:
         parts.append(f"{left_out} more rows have no room here.\n\n")
-    notes, notes_left_out = _bounded(_notes(report), _MAX_NOTES)
+    notes, notes_left_out = _bounded(_listed(report.notes), _MAX_NOTES)
     end = f"<details><summary>Notes</summary>\n\n{notes}\n</details>\n" if notes else ""
     if notes_left_out:
         end += f"\n{notes_left_out} more notes have no room here.\n"
@@ -95,9 +98,9 @@ def _cell(text: str) -> str:
     return escaped
 
 
-def _notes(report: "plan_report.PlanReport") -> Iterator[str]:
-    for note in report.notes:
-        yield f"- {_cell(note)}\n"
+def _listed(sentences: Iterable[str]) -> Iterator[str]:
+    for each in sentences:
+        yield f"- {_cell(each)}\n"
 
 
 def _bounded(lines: Iterator[str], room: int) -> tuple[str, int]:

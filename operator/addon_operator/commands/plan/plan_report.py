@@ -11,6 +11,7 @@ from typing import Final
 
 from addon_operator.commands.plan import given_values
 from addon_operator.documents import manifest_diff
+from addon_operator.helm import fixed_fields
 from addon_operator.helm.releases import keeper
 from addon_operator.kernel import names
 from addon_operator.modules import keeping, manifests, model, plan
@@ -102,6 +103,8 @@ class PlanReport:
     modules: tuple[ModuleReport, ...]
     """Put deletes first, as they come, then modules in run order."""
     purges: tuple[Purge, ...]
+    losses: tuple[str, ...] = ()
+    """What is deleted, with the number of objects, what of it stays, and what only a deletion can change."""
     notes: tuple[str, ...] = ()
     given: given_values.HookValuesOrigin = dataclasses.field(default_factory=given_values.HookValuesOrigin)
     """Where the values that hooks give were taken from."""
@@ -201,9 +204,17 @@ def removed(what: str, staying: keeper.Staying) -> Iterator[str]:
     total = counts.total()
     deletes = f"{total} object{'s' * (total != 1)}" + (f" ({', '.join(parts)})" if parts else "")
     yield f"the removal of {what} deletes {deletes}"
-    yield from (f"{each} of {what} goes with its data, as removal.data says" for each in staying.with_data)
+    lost = staying.with_data.items()
+    yield from (f"{keeping.counted(str(each), count)} of {what} goes with its data, as removal.data says"
+                for each, count in lost)  # fmt: skip
     kept = staying.kept.values()
     yield from (f"{each} of {what} stays: {each.why}; '{each.command}' removes it" for each in kept)
+
+
+def replaced(module: ModuleReport) -> Iterator[str]:
+    """Yield a sentence if an upgrade needs a deletion first, as it changes a selector, say."""
+    if module.release.step is PlanStep.UNKNOWN and fixed_fields.is_told(module.release.reason):
+        yield f"module {module.name} needs an object deleted first: {module.release.reason}"
 
 
 def data_deleted(module: names.ModuleName, manifest: str) -> list[str]:

@@ -137,6 +137,7 @@ class _Planner:
         self._ignored = sources.ignored
         self._runner = parts.hook_processes()
         self._notes = notes
+        self._losses: list[str] = []
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
         self._given = given_values.HookValuesOrigin()
         self._releases: Mapping[str, int] = {}
@@ -175,9 +176,10 @@ class _Planner:
         self._notes += requirements.removed_with(self._modules.values(), decided.deletes, plan_report.NAMED)
         for each in modules:
             if each.release.step is plan_report.PlanStep.DELETE:
-                self._notes += await self._removed(each.name, f"module {each.name}")
+                self._losses += await self._removed(each.name, f"module {each.name}")
+            self._losses += plan_report.replaced(each)
         for purge in purges:
-            self._notes += await self._removed(names.ModuleName(purge.release), f"release {purge.release}")
+            self._losses += await self._removed(names.ModuleName(purge.release), f"release {purge.release}")
         for place, left in self._manager.left.moving.items():
             left_of = names.listed([*map(str, left)], plan_report.NAMED)
             self._notes.append(
@@ -193,6 +195,7 @@ class _Planner:
             namespace=self._settings.namespace,
             modules=plan_report.in_order(decided, requirements.in_run_order(self._modules.values()), modules),
             purges=purges,
+            losses=tuple(dict.fromkeys(self._losses)),
             notes=tuple(dict.fromkeys(self._notes)),
             given=self._given,
         )
@@ -296,7 +299,7 @@ class _Planner:
         except errors.AddonOperatorError as error:
             return plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
         self._have(module, await asyncio.to_thread(manifests.resources, preview.manifest))
-        self._notes += await asyncio.to_thread(plan_report.data_deleted, module.name, preview.manifest)
+        self._losses += await asyncio.to_thread(plan_report.data_deleted, module.name, preview.manifest)
         if preview.adopted:
             policy = self._settings.take_ownership
             self._notes.append(

@@ -44,8 +44,9 @@ class Staying:
     """What live objects lack, so that Helm leaves them."""
     looked_at: tuple[manifests.ManifestResource, ...] = ()
     """All that is about to go, and this."""
-    with_data: tuple[manifests.ManifestResource, ...] = ()
-    """What of it holds data and goes, as somebody asked for that."""
+    with_data: Mapping[manifests.ManifestResource, int | None] = dataclasses.field(default_factory=dict)
+    """What of it holds data and goes, as somebody asked for that, and how many objects go along, if that can
+    be counted."""
     moving: Mapping[manifests.ManifestResource, remembered.RememberedObject] = dataclasses.field(
         default_factory=dict
     )
@@ -146,7 +147,11 @@ class Keeper:
         going_away = {
             each for each, why in reasons.items() if why is None and live.get(each) and each not in moving
         }
-        with_data = tuple(each for each in data_goes if each in going_away and keeping.holds_data(each))
+        with_data = {
+            each: await self._objects_of(each, bodies.get(each, {}))
+            for each in data_goes
+            if each in going_away and keeping.holds_data(each)
+        }
         return Staying(frozenset(others), adopted, kept, patches, going, with_data, moving)
 
     async def _why_not(
@@ -291,11 +296,15 @@ class Keeper:
         body: manifests.Object,
     ) -> keeping.Kept:
         metadata = live.get("metadata") or {"namespace": resource.namespace}
-        count = await self._live.count(body) if resource.kind == keeping.DEFINITION else None
-        if resource.kind == keeping.NAMESPACE:
-            count = await self._live.count_inside(resource.name)
+        count = await self._objects_of(resource, body)
         place, uid = str(metadata.get("namespace") or ""), str(metadata.get("uid") or "")
         return keeping.Kept(resource.kind, place, resource.name, why, count, uid)
+
+    async def _objects_of(self, resource: manifests.ManifestResource, body: manifests.Object) -> int | None:
+        """Count what goes with a definition or a Namespace."""
+        if resource.kind == keeping.NAMESPACE:
+            return await self._live.count_inside(resource.name)
+        return await self._live.count(body) if resource.kind == keeping.DEFINITION else None
 
     async def _claims(
         self, bodies: Mapping[manifests.ManifestResource, manifests.Object]

@@ -236,7 +236,10 @@ class Uninstallation:
         await self._keeper.hold(staying)
         self._planner.tell_kept(self._call.module, staying.kept.values())
         if staying.with_data:
-            lost = names.listed(list(map(str, staying.with_data)), _NAMED_OF_HOOKS)
+            lost = names.listed(
+                [keeping.counted(str(each), count) for each, count in staying.with_data.items()],
+                _NAMED_OF_HOOKS,
+            )
             self._planner.helm.warn(self._call.module, f"removed with the data, as removal.data says: {lost}")
         left = {**staying.kept, **staying.moving}
         if staying.others or left:

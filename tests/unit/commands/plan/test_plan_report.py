@@ -172,7 +172,7 @@ def test_what_a_removal_deletes_is_counted_and_what_stays_is_named() -> None:
     claims = [
         manifests.ManifestResource("v1", "PersistentVolumeClaim", None, name) for name in ("data", "old")
     ]
-    staying = keeper.Staying(kept={claims[0]: kept}, looked_at=(*going, *claims), with_data=(claims[1],))
+    staying = keeper.Staying(kept={claims[0]: kept}, looked_at=(*going, *claims), with_data={claims[1]: None})
     deleted, lost, left = plan_report.removed("module web", staying)
     counted = "2 ConfigMap, 1 PersistentVolumeClaim, 1 Service"
     assert deleted == f"the removal of module web deletes 4 objects ({counted})"

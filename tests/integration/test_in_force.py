@@ -88,3 +88,34 @@ def test_a_module_that_fails_at_a_start_holds_up_first_installs_of_higher_orders
     operator.wait_until(lambda: site.data("new") == {"color": "green"}, "somebody wanted it now")
     gate.touch()
     operator.wait_ready()
+
+
+def test_an_enabled_script_that_fails_holds_its_own_module_alone(
+    site: operator_site.Site, tmp_path: pathlib.Path
+) -> None:
+    answer = tmp_path / "answer"
+    answer.write_text("true")
+    site.first_retry = 0.2
+    script = f"cat {answer} > $MODULE_ENABLED_RESULT || {{ echo nobody knows >&2; exit 3; }}"
+    site.script(module(site, "010-web") / "enabled", script)
+    module(site, "020-api")
+    operator = site.start().wait_ready()
+    answer.unlink()
+    operator.stop()
+
+    site.script(module(site, "010-new") / "enabled", script)
+    operator = site.start()
+    operator.wait_until(
+        lambda: site.module_rows().get("web", {}).get("state") == "Failed", "its script failed"
+    )
+    site.config(web="color: red", api="color: red")
+    operator.wait_until(lambda: site.data("api") == {"color": "red"}, "another module has its edit")
+    rows = site.module_rows()
+    assert {name: rows[name]["enabled"] for name in rows} == {"web": True, "new": False, "api": True}
+    assert rows["new"]["state"] == "Failed", "it stays off, as it has no release"
+    assert all("nobody knows" in rows[name]["lastError"] for name in ("web", "new"))
+    assert site.data("web") == {"color": "green"}
+
+    answer.write_text("true")
+    operator.wait_until(lambda: site.data("web") == {"color": "red"}, "the script is asked again")
+    operator.wait_until(lambda: site.data("new") == {"color": "green"}, "that of the other one, too")

@@ -31,6 +31,7 @@ from addon_operator.engine.modules import (
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.reload import module_reload, module_watch
 from addon_operator.engine.sources import config_sync, kopf_sources, module_annotations, refused_config
+from addon_operator.kernel import names
 from addon_operator.kube import cluster
 from addon_operator.loading import module_directories, module_files, module_loader, module_scan
 from addon_operator.modules import plan
@@ -172,10 +173,22 @@ class Graph(health.Beginning):
             self.states, self._values, self._executor, self._bindings, self._tell, readiness
         )
         left = left_watch.LeftWatch(self._tools.releases.left, self.states)
-        runner = module_run.ModuleRunner(
-            self.states, hooks_of_modules, self._bindings, monitor.releases, definitions, left, self._tell
-        )
         discovery = self._discovery()
+
+        async def ask_again(name: names.ModuleName) -> None:
+            await discovery.ask_again(name)
+            self._inbox.put_nowait(intents.ConvergeWanted(engine.ACTIVATION_SCRIPT))
+
+        runner = module_run.ModuleRunner(
+            self.states,
+            hooks_of_modules,
+            self._bindings,
+            monitor.releases,
+            definitions,
+            left,
+            self._tell,
+            ask_again,
+        )
         converger = converge.Converger(
             self._queues,
             global_hooks.GlobalHooks(hooks, self._executor, self._bindings, self._values),

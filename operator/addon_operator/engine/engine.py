@@ -16,6 +16,7 @@ from addon_operator.kernel import errors, names
 ACTIVATION_STARTUP = "onStartup"
 ACTIVATION_MODULES = "ModulesChanged"
 ACTIVATION_APIS = "ApisChanged"
+ACTIVATION_SCRIPT = "EnabledScriptAnswers"
 _ACTIVATIONS = {"ConfigMap": "ConfigMapChanged", "Secret": "SecretChanged", "Module": "ModuleObjectChanged"}
 ACTIVATION_GLOBAL_VALUES = "GlobalValuesChanged"
 ACTIVATION_MODULE_VALUES = "ModuleValuesChanged"

@@ -333,16 +333,6 @@ class ModuleStates:
             if state.discovered:
                 self._tell(engine_state.ModuleChanged(state))
 
-    def undecided(self, name: names.ModuleName, error: errors.AddonOperatorError) -> None:
-        """Note that a discovery failed at this module."""
-        state = self._states.get(name)
-        if state is None:
-            return
-        state.undecided = True
-        _note_error(state, error)
-        if state.discovered:
-            self._tell(engine_state.ModuleChanged(state))
-
     def discovered(
         self,
         verdicts: Mapping[names.ModuleName, model.Verdict],
@@ -357,12 +347,12 @@ class ModuleStates:
     def _take(self, state: engine_state.ModuleState, verdict: model.Verdict, *, goes: bool) -> None:
         said = (state.verdict, state.lacks)
         is_news = not state.discovered or state.undecided or said != (verdict.reason, verdict.lacks)
-        if state.undecided:
-            state.undecided = False
+        if state.undecided and not verdict.error:
             state.last_error = state.last_error_without_values = ""
+        state.undecided = verdict.error
         state.discovered, state.verdict, state.lacks = True, verdict.reason, verdict.lacks
         state.awaits_config = False
-        if not verdict.enabled:
+        if not verdict.enabled and not verdict.error:
             state.edit_since = None
         state.explain()
         off = (engine_state.ModuleStatus.DISABLED, engine_state.ModuleStatus.DELETING)
@@ -372,6 +362,7 @@ class ModuleStates:
             self.mark(state.module.name, engine_state.ModuleStatus.DELETING)
         elif (
             not verdict.enabled
+            and not verdict.error
             and state.hooks is None
             and state.held_back is None
             and not state.leaving

@@ -11,7 +11,7 @@ import msgspec
 
 from addon_operator.helm.releases import left_objects
 from addon_operator.hook_contract.configuration import hook_config
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, windows
 from addon_operator.modules.drift import drift_report
@@ -183,8 +183,8 @@ class ModuleState:
     """The last value of the annotation ``addon-operator.io/now`` that was served."""
     handled_run: str = ""
     """The last value of the annotation that asks for a run which was served, also before a restart."""
-    undecided: bool = False
-    """Whether the last error is that the last discovery failed at this module."""
+    undecided: errors.AddonOperatorError | None = None
+    """Why the last discovery had no verdict of its ``enabled`` script, so that it stays as it was."""
     held_back: windows.HeldBack | None = None
     """What of it waits for a window."""
     kept: tuple[left_objects.Kept, ...] | None = None

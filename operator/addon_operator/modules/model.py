@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 from addon_operator.modules import module_config
 
 
@@ -91,3 +91,5 @@ class Verdict:
     """Whether the reason is that another module is disabled, which it names."""
     lacks: str = ""
     """What it requires of the cluster that is not there, although it is enabled."""
+    error: errors.AddonOperatorError | None = None
+    """Why its ``enabled`` script gave no verdict, so that it stays as it was."""

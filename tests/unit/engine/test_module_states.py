@@ -52,25 +52,19 @@ def test_a_discovery_without_news_reports_nothing(
     assert len(reported) == 1
 
 
-def test_a_discovery_that_failed_at_a_module_is_its_error_until_one_succeeds(
-    states: module_states.ModuleStates, reported: list[str]
+def test_the_error_of_an_enabled_script_is_over_when_it_gives_a_verdict(
+    states: module_states.ModuleStates,
 ) -> None:
-    discover(states, enabled=True)
-    states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
-    states.undecided(names.ModuleName("gone"), errors.ModuleError("gone", "its enabled script failed"))
-    assert states[WEB].last_error == "its enabled script failed"
-    assert states[WEB].status is state.ModuleStatus.PENDING
-    discover(states, enabled=True)
-    assert states[WEB].last_error == ""
-    assert len(reported) == 3
-
-
-def test_before_the_first_discovery_only_those_who_ask_learn_of_the_error(
-    states: module_states.ModuleStates, reported: list[str]
-) -> None:
-    states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
-    assert states[WEB].last_error == "its enabled script failed"
-    assert reported == []
+    error = errors.ModuleError(WEB, "its enabled script failed")
+    states.discovered({WEB: model.Verdict(WEB, enabled=False, reason="it stays off", error=error)}, [])
+    states.mark(WEB, state.ModuleStatus.FAILED, error)
+    states.discovered({WEB: model.Verdict(WEB, enabled=False, reason="it stays off", error=error)}, [])
+    assert (states[WEB].status, states[WEB].last_error) == (
+        state.ModuleStatus.FAILED,
+        "its enabled script failed",
+    )
+    discover(states, enabled=False)
+    assert (states[WEB].status, states[WEB].last_error) == (state.ModuleStatus.DISABLED, "")
 
 
 def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: module_states.ModuleStates) -> None:

@@ -244,7 +244,9 @@ class _Planner:
         )
         places = self._manager.places
         moved = frozenset(each for each in releases if places.successor(each) is not None)
-        return await discovery.observe(releases, places.ignored(self._ignored), moved)
+        observed = await discovery.observe(releases, places.ignored(self._ignored), moved)
+        plan.check_decided(observed)
+        return observed
 
     async def _module(self, module: model.Module, decided: plan.ConvergePlan) -> plan_report.ModuleReport:
         verdict = decided.verdicts[module.name]

@@ -286,6 +286,10 @@ class Converger:
         definitions = await runner.definitions_due(decided.enabled, activation)
         await self._together(progress, definitions, wait=_first_try)
         self._begin(module_run.ModuleDeleteTask(runner, name, activation) for name in decided.deletes)
+        for verdict in decided.verdicts.values():
+            if verdict.error is not None and not verdict.enabled:
+                # Nothing waits for it: its enabled script is asked again, with its own backoff.
+                self._queue.add(module_run.ModuleRunTask(runner, verdict.module, activation))
         # A module whose definitions the API server refuses fails by itself; the stage goes on without it.
         held = frozenset(task.owner for task in definitions if not task.done.done())
         late = [late for stage in decided.stages if (late := await self._begin_stage(progress, stage, held))]

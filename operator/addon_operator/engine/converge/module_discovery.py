@@ -105,9 +105,9 @@ class Discovery:
         """Look at everything once; ``releases`` are those that there are, and whether they are ours.
 
         Those in ``ignored`` are never removed, and those in ``moved`` are of modules that have another one.
+        A module whose ``enabled`` script gives no verdict stays as it was, see :attr:`.Verdict.error`.
 
-        Raises an :class:`.AddonOperatorError` that names the module when its
-        ``enabled`` script fails, and :class:`NoModulesError`.
+        Raises :class:`NoModulesError`, and what the API client raises.
         """
         observed = plan.Observed(
             modules=self._states.modules,
@@ -133,11 +133,19 @@ class Discovery:
         self._tell(events.ModulesDiscovered(len(decided.enabled), len(observed.modules)))
         self._tell_of_removals(observed, decided)
 
-    def failed(self, error: Exception) -> None:
-        """Report a failed discovery, and show it at the module that is the reason, if one is."""
+    def failed(self) -> None:
+        """Report a failed discovery."""
         self._tell(events.DiscoveryFailed())
-        if isinstance(error, errors.ModuleError):
-            self._states.undecided(names.ModuleName(error.module), error)
+
+    async def ask_again(self, name: names.ModuleName) -> None:
+        """Ask the ``enabled`` script of a module that gave no verdict; once it does, a converge is due.
+
+        Raises why it gives none.
+        """
+        module = self._states[name].module
+        verdict = await self._asked(module, list(self._states.enabled), is_ours=False)
+        if verdict.error is not None:
+            raise verdict.error
 
     def switched_off(self) -> Iterator[names.ModuleName]:
         """Yield the modules at work that are to be no longer, although no discovery has said so yet."""
@@ -173,7 +181,11 @@ class Discovery:
             is_there = is_enabled or releases.get(module.name, False)
             unmet = requirements.unmet(module, facts, verdicts, is_there=is_there)
             verdict = await self._verdict(
-                module, enabled, unmet, is_there=is_enabled or module.name in releases
+                module,
+                enabled,
+                unmet,
+                is_there=is_enabled or module.name in releases,
+                is_ours=releases.get(module.name, False),
             )
             if verdict.enabled and not module.problem:
                 lacks = requirements.lacking(module, facts, verdicts, is_there=True)
@@ -191,6 +203,7 @@ class Discovery:
         unmet: model.Verdict | None,
         *,
         is_there: bool,
+        is_ours: bool,
     ) -> model.Verdict:
         """``unmet`` is the verdict on a module that is switched on, if it lacks what it requires."""
         flag = self._values.flag(module.name)
@@ -198,17 +211,31 @@ class Discovery:
             return unmet
         if module.problem:
             return verdict_on_wrong(module, flag, is_there=is_there)
-        script = module.enabled_script
-        # A script that nobody may execute stops the module itself.
-        if not flag.enabled or script is None or not start_errors.is_executable(script):
+        if not flag.enabled:
             return model.Verdict(module.name, flag.enabled, flag.reason)
-        values = hook_exchange.values_now(self._values, module.name, list(enabled))
+        return await self._asked(module, enabled, is_ours=is_ours)
+
+    async def _asked(
+        self, module: model.Module, enabled: list[names.ModuleName], *, is_ours: bool
+    ) -> model.Verdict:
+        """Return the verdict of the script of a module that is switched on, if it has one.
+
+        Without a verdict it stays on or off; at a start it is on if ``is_ours``, its release.
+        """
+        script, name = module.enabled_script, module.name
+        # A script that nobody may execute stops the module itself.
+        if script is None or not start_errors.is_executable(script):
+            return model.Verdict(name, enabled=True, reason=self._values.flag(name).reason)
+        values = hook_exchange.values_now(self._values, name, list(enabled))
         try:
-            return await self._runner.enabled(script, module.name, values)
-        except errors.ModuleError:
-            raise
+            return await self._runner.enabled(script, name, values)
         except errors.AddonOperatorError as error:
-            raise errors.ModuleError(module.name, str(error)) from error
+            state = self._states[name]
+            is_decided = state.discovered and not state.awaits_config
+            stays = name in self._states.enabled if is_decided else is_ours
+            told = error if isinstance(error, errors.ModuleError) else errors.ModuleError(name, str(error))
+            reason = f"its enabled script gives no verdict, and it stays {'on' if stays else 'off'}"
+            return model.Verdict(name, stays, reason, error=told)
 
 
 class DiscoverTask(tasks.Task):
@@ -233,8 +260,8 @@ class DiscoverTask(tasks.Task):
             staying = releases.ignored | releases.taken_over
             observed = await self._discovery.observe(there, staying, releases.moved(there))
             decided = plan.plan_converge(observed)
-        except Exception as error:
-            self._discovery.failed(error)
+        except Exception:
+            self._discovery.failed()
             raise
         self.checkpoint()
         releases.windows.keep_only(decided.enabled, {*decided.deletes, *decided.purges})

@@ -23,7 +23,7 @@ import asyncio
 import collections
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from addon_operator.engine import events, module_states, state, tasks
@@ -53,7 +53,12 @@ class ModuleRunner:
         definitions: module_crds.ModuleCrds,
         left: left_watch.LeftWatch,
         tell: events.Listener,
+        ask_again: Callable[[names.ModuleName], Awaitable[None]],
     ) -> None:
+        """``ask_again`` asks the ``enabled`` script of a module once more, and has a converge follow.
+
+        It raises why that gives no verdict.
+        """
         self.states = states
         """The states of the modules."""
         self.hooks = hooks
@@ -65,6 +70,7 @@ class ModuleRunner:
         self._definitions = definitions
         self._left = left
         self._tell = tell
+        self._ask_again = ask_again
         self._alone: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         """Held by who runs or removes a module."""
 
@@ -133,6 +139,8 @@ class ModuleRunner:
         :class:`tasks.PostponedError` while it waits for health.
         """
         name = names.ModuleName(task.owner)
+        if (undecided := self.states[name].undecided) is not None:
+            await self._decide(task, name, undecided)
         if task.waits_since is None or task.wanted_again:
             alone = self._alone[name]
             with task.waiting("its removal to end") if alone.locked() else contextlib.nullcontext():
@@ -149,6 +157,21 @@ class ModuleRunner:
         await self._await_health(task, name)
         self.states.applied(name)
         self.states.mark(name, state.ModuleStatus.READY, "")
+
+    async def _decide(
+        self, task: tasks.Task, name: names.ModuleName, undecided: errors.AddonOperatorError
+    ) -> None:
+        """Fail as the ``enabled`` script did, until it gives a verdict: then a converge decides."""
+        try:
+            if task.attempts == 0:
+                raise undecided
+            await self._ask_again(name)
+        except errors.AddonOperatorError as error:
+            task.step_aside()
+            self.states.mark(name, state.ModuleStatus.FAILED, error)
+            self._tell(events.ModuleFailed(name))
+            raise
+        raise tasks.SupersededError(f"module {name}: its enabled script gives a verdict")
 
     async def _await_health(self, task: tasks.Task, name: names.ModuleName) -> None:
         try:

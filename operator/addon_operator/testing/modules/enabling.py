@@ -31,4 +31,5 @@ async def verdict(
         removals = plan.RemovalPolicy(allow_empty=True)
         found = module_discovery.Discovery(states, values, processes, removals, requirements, _ignore)
         observed = await found.observe({}, frozenset())
+    plan.check_decided(observed)
     return observed.verdicts[module.name]

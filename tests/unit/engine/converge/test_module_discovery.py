@@ -69,6 +69,8 @@ class Bench:
     modules: list[model.Module] = dataclasses.field(default_factory=list)
     allow_empty: bool = False
     purge: plan.PurgePolicy = plan.PurgePolicy.ALL
+    known: bool | None = None
+    """Whether all modules were on, if a discovery has decided before."""
 
     def module(
         self,
@@ -97,6 +99,9 @@ class Bench:
         )
         states = module_states.ModuleStates(self.modules, fakes.ignore)
         states.refused, states.lacks = refused, lacks
+        if self.known is not None:
+            verdicts = {name: model.Verdict(name, enabled=self.known, reason="") for name in names}
+            states.discovered(verdicts, names if self.known else [])
         found = module_discovery.Discovery(
             states,
             values,
@@ -164,14 +169,29 @@ async def test_a_script_that_has_no_say_is_not_asked(bench: Bench, config: dict[
     assert observed.verdicts[ModuleName("web")].enabled is (not config)
 
 
-async def test_an_error_of_a_script_names_the_module_once(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("known", "is_on"),
+    [(None, True), (False, False), (True, True)],
+    ids=["at a start, with a release", "it was off", "it was on"],
+)
+async def test_a_module_whose_script_gives_no_verdict_stays_as_it_was(
+    bench: Bench, known: bool | None, is_on: bool
+) -> None:
     bench.module("web", script_mode=0o755)
-    bench.scripts.answers["web"] = errors.AddonOperatorError("no room for its files")
-    with pytest.raises(errors.ModuleError, match=r"^module web: no room for its files$"):
-        await bench.observe()
-    bench.scripts.answers["web"] = hook_processes.EnabledScriptError(ModuleName("web"), "failed")
-    with pytest.raises(errors.ModuleError, match=r"^module web: its enabled script failed$"):
-        await bench.observe()
+    bench.module("db")
+    bench.known = known
+    failed = hook_processes.EnabledScriptError(ModuleName("web"), "failed")
+    for error, told in (
+        (failed, "module web: its enabled script failed"),
+        (errors.AddonOperatorError("no room for its files"), "module web: no room for its files"),
+    ):
+        bench.scripts.answers["web"] = error
+        observed = await bench.observe()
+        verdict = observed.verdicts[ModuleName("web")]
+        assert (verdict.enabled, str(verdict.error)) == (is_on, told)
+        assert observed.verdicts[ModuleName("db")].error is None
+        with pytest.raises(errors.ModuleError, match=told):
+            plan.check_decided(observed)
 
 
 async def test_what_was_observed_is_all_that_the_plan_needs(bench: Bench) -> None:

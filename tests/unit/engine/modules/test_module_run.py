@@ -168,6 +168,7 @@ class Bench:
         self.states.enabled = (WEB,)
         executor = hook_run.HookExecutor(runner, self.values, outputs, self.states, self.observer.tell)
         self.helm: list[str] = []
+        self.no_verdict: errors.AddonOperatorError | None = None
         self.releases = Releases(self.helm)
         self.left = fakes.Left()
         self.cluster = bound_fakes.Cluster()
@@ -189,7 +190,13 @@ class Bench:
             Definitions(),
             left_watch.LeftWatch(self.left, self.states),
             self.observer.tell,
+            self.ask_again,
         )
+
+    async def ask_again(self, name: ModuleName) -> None:
+        self.write(f"ask {name}")
+        if self.no_verdict is not None:
+            raise self.no_verdict
 
     def write(self, text: str) -> None:
         with (self.root / "log").open("a") as log:
@@ -805,3 +812,19 @@ async def test_a_purge_waits_for_the_windows_of_the_setting(windowed: WindowBenc
     windowed.clock.now = 23 * 3600.0
     await module_run.ReleasePurgeTask(windowed.runner, "old", "test").run()
     assert windowed.helm == ["uninstall"]
+
+
+async def test_a_module_without_a_verdict_fails_as_its_script_did_until_that_answers(bench: Bench) -> None:
+    error = errors.ModuleError(WEB, "its enabled script failed")
+    bench.states[WEB].undecided = bench.no_verdict = error
+    task = bench.run_task()
+    for _ in range(2):
+        with pytest.raises(errors.ModuleError, match="its enabled script failed"):
+            await bench.runner.run(task)
+        task.attempts += 1
+    assert bench.states[WEB].status is state.ModuleStatus.FAILED
+    assert task.aside.is_set(), "nobody waits for it"
+    bench.no_verdict = None
+    with pytest.raises(tasks.SupersededError):
+        await bench.runner.run(task)
+    assert bench.log == ["ask web", "ask web"], "not again what the discovery has asked just now"

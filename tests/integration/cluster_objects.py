@@ -4,7 +4,7 @@ import itertools
 import json
 import time
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import yaml
@@ -170,6 +170,24 @@ class Objects:
         path = self._path("serviceaccount", account)
         token: str = self._demanded("POST", f"{path}/token", {"spec": {}})["status"]["token"]
         return token
+
+    def may(
+        self,
+        user: str,
+        verb: str,
+        resource: str,
+        *,
+        name: str = "",
+        everywhere: bool = False,
+        groups: Sequence[str] = (),
+    ) -> bool:
+        """Whether a user has a right in the namespace; a kind is ``pods``, or ``widgets.example.com``."""
+        plural, _, group = resource.partition(".")
+        attributes = {"verb": verb, "resource": plural, "group": group, "name": name}
+        attributes["namespace"] = "" if everywhere else self.namespace
+        review = {"user": user, "groups": list(groups), "resourceAttributes": attributes}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return bool(self._demanded("POST", path, {"spec": review})["status"]["allowed"])
 
     def _demanded(self, method: str, path: str, body: Any = None, type_: str = "application/json") -> Object:  # noqa: ANN401 - JSON
         answer = self._answered(method, path, body, type_)

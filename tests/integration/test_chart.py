@@ -13,7 +13,7 @@ import yaml
 
 from addon_operator.devcluster import handle
 from addon_operator.process import commands
-from tests.integration import admitting, charts, operator_process
+from tests.integration import charts, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -406,35 +406,31 @@ def test_secrets_of_the_cluster_are_out_of_reach_unless_the_value_says_so(
 
 
 def test_users_of_a_namespace_may_use_presets_with_the_roles_of_the_cluster(
-    devcluster: handle.DevCluster, namespace: str
+    devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:
-    devcluster.run_kubectl("apply", "-f", str(charts.ROOT / "crds" / "podpresets.yaml"))
-    admitting.wait_established(devcluster, "podpresets.settings.k8s.io")
-    roles = charts.user_roles(charts.render(devcluster.helm, {}, namespace))
-    bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": roles})
-    devcluster.run_kubectl("apply", "-f", "-", stdin=bundle)
+    site.apply((charts.ROOT / "crds" / "podpresets.yaml").read_text("utf-8"))
+    roles = charts.user_roles(charts.render(devcluster.helm, {}, site.namespace))
+    site.apply(*roles)
+    group = "rbac.authorization.k8s.io"
     for role in ("view", "edit", "admin"):
-        devcluster.run_kubectl(
-            "create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}-user", "-n", namespace
-        )
+        user = {"apiGroup": group, "kind": "User", "name": f"{role}-user"}
+        reference = {"apiGroup": group, "kind": "ClusterRole", "name": role}
+        site.create("rolebinding", role, {"roleRef": reference, "subjects": [user]})
 
     def may(role: str, verb: str) -> bool:
-        asked = ("auth", "can-i", verb, "podpresets.settings.k8s.io", "-n", namespace, "--as", f"{role}-user")
-        try:
-            return devcluster.run_kubectl(*asked).stdout.strip() == "yes"
-        except commands.CommandError:
-            return False
+        return site.may(f"{role}-user", verb, "podpresets.settings.k8s.io")
 
     # A controller adds the rules to the roles.
     operator_process.wait_until(lambda: may("admin", "deletecollection"), "the roles are aggregated")
-    operator_process.wait_until(lambda: may("view", "list"), "the roles are aggregated")
+    operator_process.wait_until(lambda: may("edit", "delete"), "the roles are aggregated")
+    operator_process.wait_until(lambda: may("view", "get"), "the roles are aggregated")
     assert {
         role: [verb for verb in ("get", "create", "delete") if may(role, verb)] for role in ("view", "edit")
     } == {
         "view": ["get"],
         "edit": ["get", "create", "delete"],
     }
-    devcluster.run_kubectl("delete", "-f", "-", stdin=bundle)
+    site.delete("clusterrole", *map(charts.name_of, roles))
     assert charts.user_roles(charts.render(devcluster.helm, {"podPresets.userRoles": False})) == []
 
 
@@ -496,30 +492,23 @@ def test_without_a_lease_the_old_operator_ends_before_a_new_one_begins(
 
 
 def test_edits_of_the_values_configmap_outlive_upgrades_and_the_release(
-    devcluster: handle.DevCluster, namespace: str
+    devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:
-    where = ("-n", namespace)
-    given = {"valuesConfigMap.create": True, "valuesConfigMap.data": {"global": "a: 1\n"}, "replicas": 1}
-
-    def stored() -> str:
-        return devcluster.run_kubectl(
-            "get", "configmap", "addon-operator", *where, "-o", "jsonpath={.data.global}"
-        ).stdout
+    given = OFF | {"valuesConfigMap.create": True, "valuesConfigMap.data": {"global": "a: 1\n"}}
 
     def helm(*arguments: str) -> None:
-        devcluster.run_helm(*arguments, *where)
+        devcluster.run_helm(*arguments, f"--namespace={site.namespace}")
 
     chart = ("addon-operator", str(charts.CHART), "--skip-crds", charts.UNCHECKED)
     helm("install", *chart, *charts.flags(given))
-    assert stored() == "a: 1\n"
-    patch = json.dumps({"data": {"global": "a: 2\n"}})
-    devcluster.run_kubectl("patch", "configmap", "addon-operator", *where, "-p", patch)
+    assert site.data("addon-operator") == {"global": "a: 1\n"}
+    site.config(**{"global": "a: 2\n"})
     helm("upgrade", *chart, *charts.flags(given | {"service.port": 9750}))
-    assert stored() == "a: 2\n"
+    assert site.data("addon-operator") == {"global": "a: 2\n"}
     helm("uninstall", "addon-operator")
-    assert stored() == "a: 2\n"
+    assert site.data("addon-operator") == {"global": "a: 2\n"}
     helm("install", *chart, *charts.flags(given))
-    assert stored() == "a: 2\n"
+    assert site.data("addon-operator") == {"global": "a: 2\n"}
     helm("uninstall", "addon-operator")
 
 

@@ -17,8 +17,20 @@ pytestmark = pytest.mark.integration
 CASES: Final = ("deleted", "older", "uninstalled", "byhand", "edited")
 
 
-def record(name: str, number: int) -> str:
+def record(name: str, number: int | str) -> str:
     return f"sh.helm.release.v1.{name}.v{number}"
+
+
+def edit(site: operator_site.Site, driver: str, case: str, number: int | str = 1) -> str:
+    """Have a record list nothing; what it said."""
+    name = record(case, number)
+    stored = str(site.get(driver, name)["data"]["release"])
+    text = base64.b64decode(base64.b64decode(stored) if driver == "secret" else stored)
+    changed = {**json.loads(gzip.decompress(text)), "manifest": ""}
+    packed = base64.b64encode(gzip.compress(json.dumps(changed).encode()))
+    written = (base64.b64encode(packed) if driver == "secret" else packed).decode()
+    site.patch(driver, name, {"data": {"release": written}})
+    return stored
 
 
 @pytest.mark.slow
@@ -68,12 +80,7 @@ def test_records_that_others_touch_are_noticed_without_any_run(
     assert site.helm_calls()[calls:].count("upgrade") == 3
 
     # What others made or changed is told, and nothing is done.
-    stored = site.get(driver, record("edited", 1))["data"]["release"]
-    text = base64.b64decode(base64.b64decode(stored) if driver == "secret" else stored)
-    changed = {**json.loads(gzip.decompress(text)), "manifest": ""}
-    packed = base64.b64encode(gzip.compress(json.dumps(changed).encode()))
-    written = (base64.b64encode(packed) if driver == "secret" else packed).decode()
-    site.patch(driver, record("edited", 1), {"data": {"release": written}})
+    edit(site, driver, "edited")
 
     def is_told(case: str) -> bool:
         return seen.condition(case, "Ready")["reason"] == "ChangedByOthers"
@@ -83,4 +90,23 @@ def test_records_that_others_touch_are_noticed_without_any_run(
     place = f"--namespace={site.namespace}"
     site.cluster.run_helm(place, "upgrade", "byhand", str(chart), "--set", "byhand.a=three")
     operator.wait_until(lambda: is_told("byhand"), "the upgrade by hand is told")
+    operator.stop()
+
+    after_a_restart(site, seen, driver, last("uninstalled")["version"])
+
+
+def after_a_restart(site: operator_site.Site, seen: module_objects.Modules, driver: str, number: str) -> None:
+    """What others did while no operator ran is told, and what they put right is followed, whatever runs do."""
+    before = edit(site, driver, "uninstalled", number)
+    (site.modules / "010-uninstalled" / "templates" / "configmap.yaml").write_text("{{ nonsense")
+    operator = site.start(HELM_DRIVER=driver)
+
+    def foreign() -> str:
+        return str((seen.get("uninstalled") or {"status": {}})["status"].get("foreignRecord", ""))
+
+    operator.wait_until(foreign, "it is told after a restart")
+    site.patch(driver, record("uninstalled", number), {"data": {"release": before}})
+    operator.wait_until(lambda: not foreign(), "it is put right")
+    site.delete("configmap", "uninstalled")
+    operator.wait_until(lambda: site.data("uninstalled") == {"a": "one"}, "it is healed")
     operator.stop()

@@ -45,17 +45,22 @@ class FollowedReleases:
         self._tell = tell
         self._clock = clock
         self._wanted: dict[names.ModuleName, int] = {}
+        self._modules: set[names.ModuleName] = set()
+        """Whose records are watched: also of releases of which nothing can be followed just now."""
         self._followed: dict[names.ModuleName, int] = {}
         self._not_before: dict[names.ModuleName, float] = {}
         self._wake = asyncio.Event()
+        records.looked = self._look_again_at
 
     def begin(self, module: names.ModuleName, revision: int) -> None:
         """Follow the resources of this revision, unless one of the release is followed already."""
+        self._modules.add(module)
         self._wanted.setdefault(module, revision)
         self._wake.set()
 
     def follow(self, module: names.ModuleName, revision: int) -> None:
         """Follow the resources of this revision from now on."""
+        self._modules.add(module)
         self._wanted[module] = revision
         self._wake.set()
 
@@ -65,6 +70,7 @@ class FollowedReleases:
 
     def leave(self, module: names.ModuleName) -> None:
         """Follow nothing of the module's release any more."""
+        self._modules.discard(module)
         self._wanted.pop(module, None)
         self._followed.pop(module, None)
         self._not_before.pop(module, None)
@@ -153,11 +159,18 @@ class FollowedReleases:
         self._not_before.clear()
         self._wake.set()
 
+    def _look_again_at(self, module: names.ModuleName) -> None:
+        """Read at once what a release has: others have changed its record, or put it right."""
+        if module in self._modules:
+            self._wanted.setdefault(module, 0)
+            self._not_before.pop(module, None)
+            self._wake.set()
+
     async def work(self) -> None:
         """Read the manifests of new revisions and follow their resources, until cancelled."""
         while True:
             self._wake.clear()
-            self._records.follow(self._wanted)
+            self._records.follow(self._modules)
             await self.follow_new()
             await self._sleep()
 

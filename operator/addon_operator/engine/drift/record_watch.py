@@ -6,7 +6,7 @@ by whoever reads it; one that is gone or cannot be used makes a run of its modul
 
 import asyncio
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import orjson
@@ -82,6 +82,8 @@ class RecordWatch(object_changes.ObjectListener):
         self._due: dict[names.ModuleName, float] = {}
         self._backoffs = drift_backoff.DriftBackoffs()
         self._wake = asyncio.Event()
+        self.looked: Callable[[names.ModuleName], None] = lambda _: None
+        """Is told of each release whose record was looked at."""
 
     def follow(self, modules: Collection[names.ModuleName]) -> None:
         """Watch the records of these modules' releases, and of no others."""
@@ -179,6 +181,7 @@ class RecordWatch(object_changes.ObjectListener):
             self._seen.setdefault(module, set()).update(seen)
             self._look_in(module, RETRY)
             return
+        self.looked(module)
         if why:
             self._put_in_order(module, why)
 

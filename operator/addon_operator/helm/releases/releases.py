@@ -409,7 +409,7 @@ class ReleaseManager:
                 return f"the record {self._records.title(before)} is gone"
             if record is None or record.revision.is_busy:
                 return ""
-            if not record.revision.exists:
+            if not record.revision.exists or record.revision.status == release.SUPERSEDED:
                 return f"the record {self._records.title(record)} says {record.revision.status}"
             try:
                 await self.deployed(module)

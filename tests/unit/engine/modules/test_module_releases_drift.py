@@ -40,6 +40,7 @@ class Manager(helm_releases.ReleaseManager):
         self.dropped: tuple[manifests.ManifestResource, ...] = ()
         self.given_up: tuple[str, ...] = ()
         self.error: errors.AddonOperatorError | None = None
+        self.is_deployed = True
 
     @override
     async def remember(self) -> frozenset[str]:
@@ -80,6 +81,8 @@ class Manager(helm_releases.ReleaseManager):
         self.manifests_read += 1
         if self.error is not None:
             raise self.error
+        if not self.is_deployed:
+            return None
         document = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\n"
         return release_types.Deployed(self.number, "---\n".join(map(document.format, self.names)))
 
@@ -131,12 +134,15 @@ class Bench:
             self.inbox,
             self.clock,
         )
+        self.records = record_watch.RecordWatch(
+            self.helm, self.cluster, self.drift, self._tell, self.inbox, self.clock
+        )
         self.followed = followed_releases.FollowedReleases(
             self.helm,
             self.resources,
             self.drift,
             watching.content_of(self.resources, self.drift),
-            record_watch.RecordWatch(self.helm, self.cluster, self.drift, self._tell, self.inbox, self.clock),
+            self.records,
             self._tell,
             self.clock,
         )
@@ -242,6 +248,23 @@ async def test_a_defect_at_a_manifest_is_told_and_it_is_read_again_later(bench: 
     assert (bench.defects, bench.watched) == (["followed: a bug"], [])
     bench.helm.error = None
     await bench.after(followed_releases.RETRY)
+    assert bench.watched == ["a"]
+
+
+@pytest.mark.parametrize(
+    "error", [helm_errors.ForeignRecordError("by others"), None], ids=["foreign", "none"]
+)
+async def test_a_release_whose_record_others_had_changed_is_followed_as_soon_as_it_is_put_right(
+    bench: Bench, error: errors.AddonOperatorError | None
+) -> None:
+    bench.helm.error, bench.helm.is_deployed = error, False
+    await bench.see(1)
+    bench.releases.follow([WEB])
+    await bench.after(1)
+    assert bench.watched == []
+    bench.helm.error, bench.helm.is_deployed = None, True
+    bench.records.looked(WEB)
+    await bench.after(1)
     assert bench.watched == ["a"]
 
 

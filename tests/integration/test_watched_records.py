@@ -96,7 +96,7 @@ def test_records_that_others_touch_are_noticed_without_any_run(
 
 
 def after_a_restart(site: operator_site.Site, seen: module_objects.Modules, driver: str, number: str) -> None:
-    """What others did while no operator ran is told, and what they put right is followed, whatever runs do."""
+    """What others did while no operator ran is told, and what they put right is followed whatever runs do."""
     before = edit(site, driver, "uninstalled", number)
     (site.modules / "010-uninstalled" / "templates" / "configmap.yaml").write_text("{{ nonsense")
     operator = site.start(HELM_DRIVER=driver)

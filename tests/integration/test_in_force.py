@@ -66,6 +66,28 @@ def test_a_hook_that_hangs_holds_its_own_module_alone_until_somebody_ends_it(
     assert "module_edit_waiting_seconds" not in operator.metrics().names()
 
 
+def test_a_wrong_section_holds_its_own_module_alone(site: operator_site.Site) -> None:
+    module(site, "010-web")
+    module(site, "020-api")
+    shown = module_objects.Modules(site, site.cluster)
+    operator = site.start().wait_ready()
+    site.config(web="[", api="color: red")
+    operator.wait_until(lambda: site.data("api") == {"color": "red"}, "the right section is applied")
+    operator.wait_until(
+        lambda: shown.condition("web", "Ready")["reason"] == "WrongValues", "the other says so"
+    )
+    assert shown.condition("api", "ConfigValid")["status"] == "True"
+    assert operator.metrics().total("module_edit_waiting_seconds", module="web") > 0
+    site.config(**{"global": "[", "api": "color: blue"})
+    operator.wait_until(
+        lambda: shown.condition("api", "Ready")["reason"] == "WrongValues", "global holds all"
+    )
+    assert site.data("api") == {"color": "red"}
+    site.config(**{"global": None, "webEnabled": "false"})
+    operator.wait_until(lambda: site.data("web") is None, "switching off counts beside a wrong section")
+    operator.wait_until(lambda: site.data("api") == {"color": "blue"}, "what global held is applied")
+
+
 def test_a_module_that_fails_at_a_start_holds_up_first_installs_of_higher_orders_alone(
     site: operator_site.Site, tmp_path: pathlib.Path
 ) -> None:

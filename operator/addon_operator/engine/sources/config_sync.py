@@ -6,6 +6,7 @@ Config values of hooks are written back into the ConfigMap. Nothing writes to th
 import asyncio
 import contextlib
 import dataclasses
+import functools
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Final
@@ -331,8 +332,9 @@ class ConfigSync:
     async def _put_into_force(
         self, edited: configured_object.ConfiguredObject, now: config_maps.Snapshot
     ) -> sources.ConfigChange | None:
-        """Take what was last seen into force as far as it is right, or report that ``edited`` is wrong.
+        """Take what was last seen into force as far as it is right, and report what of ``edited`` is wrong.
 
+        A section that is wrong keeps what is in force of it; a wrong ``global`` holds all.
         ``edited`` counts as it is ``now``, and is marked as seen when that is settled.
         """
         look = await self._look_at_edit(edited, now)
@@ -348,7 +350,8 @@ class ConfigSync:
             edited.seen, edited.is_refused = now, True
             self._not_read.discard(edited.kind)
             self._tell(config_events.ConfigRefused(look.refusal(), now.uid, look.wrong, kind=edited.kind))
-            return None
+            right = await self._right_of(look)
+            return None if right is None else self._values.set_config(right.values)
         self._note_right(edited)
         for part in look.parts:
             self._warn_of(part)
@@ -356,6 +359,23 @@ class ConfigSync:
         change = self._values.set_config(look.values)
         edited.seen = now
         return change
+
+    async def _right_of(self, look: configured_object.ConfigState) -> configured_object.ConfigState | None:
+        """Return the state without what is wrong of single modules; ``None`` if all of it has to wait."""
+        wrong = frozenset(each.key for each in look.wrong)
+        keys = [names.keys_of(module) for module in self._values.modules]
+        of_modules = frozenset(key for own in keys if not wrong.isdisjoint(own) for key in own)
+        if not wrong <= of_modules:
+            return None
+        # A module that is switched on with its wrong section stays off.
+        for held in (wrong, of_modules):
+            parts = look.holding(held, self._values.config)
+            right = await self._within_bounds(
+                functools.partial(configured_object.look_at, parts, self._checks.edit_violations)
+            )
+            if not right.is_wrong:
+                return right
+        return None
 
     def _note_right(self, configured: configured_object.ConfiguredObject) -> None:
         if configured.is_refused or configured.kind in self._not_read:

@@ -1,8 +1,8 @@
 """The values ConfigMap, or the values Secret: what was last seen of it, and what its texts say."""
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 
 from addon_operator.documents import json_pointers
 from addon_operator.engine import config_events
@@ -12,6 +12,8 @@ from addon_operator.values import config_map, config_map_reader, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations
 
+K = TypeVar("K", bound=str)
+V = TypeVar("V")
 CONFIG_MAP: Final = "ConfigMap"
 _ABSENT: Final = object()
 SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
@@ -183,6 +185,25 @@ class ConfigState:
     def with_broken(self, more: Sequence[schema_violations.Violation]) -> "ConfigState":
         """Return the same with more that breaks a schema, each once."""
         return dataclasses.replace(self, broken=tuple(dict.fromkeys((*self.broken, *more))))
+
+    def holding(self, keys: Collection[str], in_force: sources.ConfigValues) -> list[ObjectState]:
+        """Return the parts with what is ``in_force`` of these keys in place of what they say."""
+
+        def held(new: Mapping[K, V], old: Mapping[K, V]) -> dict[K, V]:
+            kept = {key: value for key, value in new.items() if key not in keys}
+            return kept | {key: value for key, value in old.items() if key in keys}
+
+        def part_of(part: ObjectState) -> ObjectState:
+            new, old = part.reading.values, part.origin.in_force(in_force).reading.values
+            values = dataclasses.replace(
+                new,
+                sections=held(new.sections, old.sections),
+                enabled=held(new.enabled, old.enabled),
+                maintenance=held(new.maintenance, old.maintenance),
+            )
+            return ObjectState(part.origin, config_map_reader.ConfigMapReading(values), part.snapshot)
+
+        return list(map(part_of, self.parts))
 
     def error(self) -> errors.AddonOperatorError:
         """Return what to raise."""

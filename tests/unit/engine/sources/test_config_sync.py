@@ -531,16 +531,50 @@ async def test_a_config_map_can_keep_nobody_from_starting(files: str, data: dict
     assert len(waiting.bench.heard.refused) == 1
 
 
-async def test_an_edit_that_breaks_a_schema_is_refused_whole_with_all_violations() -> None:
-    bench = await loaded({"web": "size: 1", "db": "b: 1"})
-    await receive(bench, bench.cluster.edit(web="{size: 10, nosuch: 1}", db="b: 2"))
+@rows.each(
+    ("edit", "db", "flag"),
+    [
+        ({"web": "{size: 10, nosuch: 1}"}, {"b": 2}, True),
+        ({"web": "["}, {"b": 2}, True),
+        ({"webEnabled": "perhaps"}, {"b": 2}, True),
+        ({"web": "[", "webEnabled": "false"}, {"b": 2}, False),
+        ({"web": "[", "global": "["}, {"b": 1}, True),
+        ({"global": "["}, {"b": 1}, True),
+    ],
+    ids=[
+        "a schema",
+        "no YAML",
+        "a wrong switch",
+        "switched off beside it",
+        "global is wrong, too",
+        "only global is wrong",
+    ],
+)
+async def test_a_wrong_section_keeps_what_is_in_force_of_it_and_a_wrong_global_of_all(
+    edit: dict[str, str], db: dict[str, int], flag: bool
+) -> None:
+    bench = await loaded({"web": "size: 1", "webEnabled": "true", "db": "b: 1"})
+    await receive(bench, bench.cluster.edit(**edit, db="b: 2"))
+    assert len(bench.heard.invalid) == 1
+    assert bench.values.config_values(DB)["db"] == db
+    assert bench.values.config_values(WEB)["web"] == {"size": 1}
+    assert bench.values.flag(WEB).enabled is flag
+    assert len(bench.changes) == (db == {"b": 2})
+    assert bench.state.is_refused
+    await receive(
+        bench, bench.cluster.edit(**{"web": "size: 9", "webEnabled": "true", "global": "", "db": "b: 3"})
+    )
+    assert bench.values.config_values(WEB)["web"] == {"size": 9}
+    assert bench.values.config_values(DB)["db"] == {"b": 3}
+    assert not bench.state.is_refused
+
+
+async def test_all_that_is_wrong_with_an_edit_is_told_at_once() -> None:
+    bench = await loaded({"web": "size: 1"})
+    await receive(bench, bench.cluster.edit(web="{size: 10, nosuch: 1}"))
     (told,) = bench.heard.invalid
     assert "web.size" in told
     assert "web.nosuch" in told
-    assert bench.values.config_values(DB)["db"] == {"b": 1}
-    assert bench.changes == []
-    await receive(bench, bench.cluster.edit(web="size: 9"))
-    assert bench.values.config_values(DB)["db"] == {"b": 2}
 
 
 async def test_a_section_that_cannot_be_read_is_not_checked_as_if_it_were_empty() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from addon_operator.devcluster import api, handle, layout
-from tests.integration import operator_process, operator_site
+from tests.integration import cluster_objects, operator_process, operator_site
 
 PRESETS: Final = "/apis/settings.k8s.io/v1alpha1/namespaces/{}/podpresets"
 PODS: Final = "/api/v1/namespaces/{}/pods"
@@ -89,8 +89,7 @@ class Shop:
 
     def apply(self, *manifests: Object) -> None:
         """Apply manifests as a user would."""
-        bundle = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
-        self.cluster.run_kubectl("apply", "-n", self.namespace, "-f", "-", stdin=json.dumps(bundle))
+        cluster_objects.Objects(self.client, self.namespace).apply(*manifests)
 
     def items(self, path: str, query: str = "") -> list[Object]:
         """What a collection of the namespace holds."""

@@ -30,7 +30,7 @@ def seen(site: operator_site.Site, name: str) -> dict[str, Any]:
 
 
 def uid(site: operator_site.Site, kind: str, name: str) -> str:
-    return site.kubectl("get", kind, name, "--output=jsonpath={.metadata.uid}")
+    return str(site.get(kind, name)["metadata"]["uid"])
 
 
 @contextlib.contextmanager

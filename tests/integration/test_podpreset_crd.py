@@ -9,8 +9,7 @@ import pytest
 
 from addon_operator.devcluster import api, layout, pytest_plugin
 from addon_operator.podpreset import merge, model
-from addon_operator.process import commands
-from tests.integration import admitting
+from tests.integration import admitting, cluster_objects
 from tests.unit.podpreset import cases
 
 pytestmark = pytest.mark.integration
@@ -33,9 +32,13 @@ Answer: TypeAlias = dict[str, Any]
 Create: TypeAlias = Callable[[str, Answer], Answer]
 
 
+def client_of(cluster: pytest_plugin.DevCluster) -> api.ApiClient:
+    return api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url)
+
+
 @pytest.fixture(scope="module")
 def crd(devcluster: pytest_plugin.DevCluster) -> pytest_plugin.DevCluster:
-    devcluster.run_kubectl("apply", "-f", str(CRD))
+    cluster_objects.Objects(client_of(devcluster), "default").apply(CRD.read_text("utf-8"))
     admitting.wait_established(devcluster, "podpresets.settings.k8s.io")
     return devcluster
 
@@ -43,7 +46,7 @@ def crd(devcluster: pytest_plugin.DevCluster) -> pytest_plugin.DevCluster:
 @pytest.fixture(scope="module")
 def create(crd: pytest_plugin.DevCluster) -> Create:
     """Has an object of the namespace ``default`` created without storing it, and gives the answer."""
-    client = api.ApiClient(layout.Layout(crd.kubeconfig.parent), crd.url)
+    client = client_of(crd)
 
     def post(path: str, body: Answer) -> Answer:
         query = "?dryRun=All&fieldValidation=Strict"
@@ -57,8 +60,9 @@ def create_preset(create: Create, spec: object) -> Answer:
     return create("/apis/settings.k8s.io/v1alpha1/namespaces/default/podpresets", {**MANIFEST, "spec": spec})
 
 
-def apply(cluster: pytest_plugin.DevCluster, namespace: str, manifest: object) -> commands.Completed:
-    return cluster.run_kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(manifest))
+@pytest.fixture
+def objects(crd: pytest_plugin.DevCluster, namespace: str) -> cluster_objects.Objects:
+    return cluster_objects.Objects(client_of(crd), namespace)
 
 
 def without_nulls(value: object) -> object:
@@ -81,27 +85,26 @@ def test_an_invalid_spec_is_refused_with_place_and_reason(create: Create, case: 
     assert case.says in answer["message"]
 
 
-def test_a_spec_cannot_be_changed(crd: pytest_plugin.DevCluster, namespace: str) -> None:
-    apply(crd, namespace, {**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
-    with pytest.raises(commands.CommandError, match=IMMUTABLE):
-        apply(crd, namespace, {**MANIFEST, "spec": {**cases.DESIGN_EXAMPLE, "env": cases.ENV}})
+def test_a_spec_cannot_be_changed(objects: cluster_objects.Objects) -> None:
+    objects.apply({**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
+    with pytest.raises(AssertionError, match=IMMUTABLE):
+        objects.apply({**MANIFEST, "spec": {**cases.DESIGN_EXAMPLE, "env": cases.ENV}})
 
 
 @pytest.mark.parametrize("value", [6380, "6379", True])
-def test_not_even_the_type_of_a_value_can_be_changed(
-    crd: pytest_plugin.DevCluster, namespace: str, value: object
-) -> None:
-    apply(crd, namespace, {**MANIFEST, "spec": cases.with_env(value=6379)})
-    with pytest.raises(commands.CommandError, match=IMMUTABLE):
-        apply(crd, namespace, {**MANIFEST, "spec": cases.with_env(value=value)})
+def test_not_even_the_type_of_a_value_can_be_changed(objects: cluster_objects.Objects, value: object) -> None:
+    objects.apply({**MANIFEST, "spec": cases.with_env(value=6379)})
+    with pytest.raises(AssertionError, match=IMMUTABLE):
+        objects.apply({**MANIFEST, "spec": cases.with_env(value=value)})
 
 
 def test_the_same_manifest_applies_again_and_metadata_may_change(
     crd: pytest_plugin.DevCluster, namespace: str
 ) -> None:
-    apply(crd, namespace, {**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
-    again = apply(crd, namespace, {**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
-    assert again.stdout.strip().endswith("unchanged")
+    manifest = json.dumps({**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
+    for said in ("created", "unchanged"):
+        applied = crd.run_kubectl("apply", "-n", namespace, "-f", "-", stdin=manifest)
+        assert applied.stdout.strip().endswith(said)
     crd.run_kubectl("label", "-n", namespace, "podpreset", "allow-database", "team=a")
 
 
@@ -111,9 +114,9 @@ def test_an_unknown_field_is_refused_like_in_a_pod(create: Create) -> None:
 
 
 def test_the_status_is_written_apart_from_the_spec_and_shown(
-    crd: pytest_plugin.DevCluster, namespace: str
+    crd: pytest_plugin.DevCluster, objects: cluster_objects.Objects
 ) -> None:
-    apply(crd, namespace, {**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
+    objects.apply({**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
     condition = {
         "type": "Valid",
         "status": "True",
@@ -123,13 +126,11 @@ def test_the_status_is_written_apart_from_the_spec_and_shown(
         "observedGeneration": 1,
     }
     status = {"observedGeneration": 1, "injected": 5, "conflicts": 2, "conditions": [condition]}
-    patch = json.dumps({"status": status, "spec": {"env": []}})
-    arguments = ("-n", namespace, "pp", "allow-database")
-    crd.run_kubectl("patch", *arguments, "--type=merge", "--subresource=status", "-p", patch)
-    stored = json.loads(crd.run_kubectl("get", *arguments, "-o", "json").stdout)
+    patch = {"status": status, "spec": {"env": []}}
+    stored = objects.patch("podpreset", "allow-database", patch, subresource="status")
     assert stored["status"] == status
     assert stored["spec"] == cases.DESIGN_EXAMPLE
-    header, row = crd.run_kubectl("get", *arguments).stdout.splitlines()
+    header, row = crd.run_kubectl("get", "-n", objects.namespace, "pp", "allow-database").stdout.splitlines()
     assert header.split() == ["NAME", "SELECTOR", "INJECTED", "CONFLICTS", "AGE"]
     assert row.split()[:4] == ["allow-database", '{"matchLabels":{"role":"frontend"}}', "5", "2"]
 

@@ -122,6 +122,47 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
     assert found[1][1].endswith("spec.replica is no field of it; did you mean 'replicas'?")
 
 
+SLIPS = """\
+apiVersion: apps/v1
+kind: Deploymnt
+metadata: {name: a, labels: {a: {{ .Values.web.nmae | quote }}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {externalTrafficPolicy: "", ports: [{port: {{ .Values.web.prot | default 80 }}}]}
+"""
+STOCK = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: stock}
+data: {tag: {{ .Values.image.registry | quote }}, podlabels: {{ .Values.podLabel | quote }}}
+"""
+
+
+def test_slips_of_the_keyboard_are_found_without_a_schema(module: Module, tmp_path: pathlib.Path) -> None:
+    module.write("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.1.0\n")
+    module.write("values.yaml", "webEnabled: true\nweb: {name: x, port: 80}\n")
+    module.write("templates/slips.yaml", SLIPS)
+    stock = Module(tmp_path / "modules", "stock")
+    stock.write("values.yaml", "stockEnabled: true\nstock: {image: {registy: a}, podLabel: b, other: {}}\n")
+    stock.write("chart/Chart.yaml", "apiVersion: v2\nname: stock\nversion: 0.1.0\n")
+    stock.write("chart/values.yaml", "image: {registry: a}\npodLabels: {}\nnodeSelector: {}\n")
+    stock.write("chart/templates/a.yaml", STOCK)
+    found, _ = module.lint()
+    file = module.path / "templates" / "slips.yaml"
+    assert [each for each in found if each[0] == "warning"] == [
+        (
+            "warning",
+            f"{stock.path}/values.yaml: the chart has no value stock.image.registy; did you mean 'registry'?",
+        ),
+        ("warning", f"{file}:3 reads .Values.web.nmae, which no file sets; did you mean 'name'?"),
+        ("warning", f"{file}:8 reads .Values.web.prot, which no file sets; did you mean 'port'?"),
+    ]
+    (wrong,) = (text for level, text in found if level == "error")
+    assert wrong.endswith("refuses: apps/v1 has no such kind; did you mean 'Deployment'?")
+
+
 def test_what_several_examples_show_is_told_once(module: Module) -> None:
     module.write("templates/deployment.yaml", DEPLOYMENT.replace("image: web}", "imag: web}"))
     for name, replicas in (("few", "1"), ("many", "many"), ("more", "more")):

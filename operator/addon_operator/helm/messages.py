@@ -75,6 +75,10 @@ _REMEDIES: Final = (
         "; use a version of the chart that is made for this cluster",
     ),
     (
+        re2.compile(r"<\$?\.Value\.[^>\n]*>: nil pointer"),
+        "; did you mean .Values?",
+    ),
+    (
         re2.compile(r"<[^>\n]*\.Values\.global\.[^>\n]*>: nil pointer"),
         (
             "; neither files nor global hooks set that key of global, or this is a public chart and "

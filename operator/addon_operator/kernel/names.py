@@ -233,6 +233,8 @@ def is_release_name(text: str) -> bool:
     return len(text) <= RELEASE_MAX and is_subdomain(text)
 
 
+_SHORTEST_SLIP: Final = 4
+"""Of shorter names, many are like another one."""
 _ALIKE: Final = 0.6
 _MOST_COMPARED: Final = 200
 
@@ -247,6 +249,23 @@ def nearest(name: str, known: Iterable[str], alike: float = _ALIKE) -> str | Non
     names = {each.lower(): each for each in known if len(each) <= _MOST_COMPARED}
     close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=alike)
     return names[close[0]] if close else None
+
+
+def misspelt(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name of which this is a slip: one letter more, less or other, or two swapped."""
+    return next((each for each in known if _is_slip(name.lower(), each.lower())), None)
+
+
+def _is_slip(one: str, other: str) -> bool:
+    if min(len(one), len(other)) < _SHORTEST_SLIP or abs(len(one) - len(other)) > 1:
+        return False
+    at = next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if len(set(pair)) > 1),
+        min(len(one), len(other)),
+    )
+    ours, theirs = one[at:], other[at:]
+    swapped = theirs[1:2] + theirs[:1] + theirs[2:]
+    return ours == swapped or ours[1:] == theirs[1:] or ours[1:] == theirs or ours == theirs[1:]
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:

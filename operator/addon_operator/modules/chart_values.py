@@ -1,6 +1,6 @@
 """The values that a module's chart gets, arranged as the chart reads them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from addon_operator.kernel import json_types, names
@@ -37,6 +37,22 @@ def sections_of(
     own = given if at_root else given.get(module.key)
     shared = given.get(names.GLOBAL_KEY)
     return dict(shared) if isinstance(shared, dict) else {}, dict(own) if isinstance(own, Mapping) else {}
+
+
+def misspelt(
+    section: Mapping[str, Any], known: Mapping[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the path of each key that ``known`` does not have, with the key there that is probably meant.
+
+    A key that is like one which is set, too, is most likely another one. An empty mapping may have any keys.
+    """
+    for key, value in section.items():
+        below = known.get(key)
+        if key not in known:
+            if known and (near := names.misspelt(key, known.keys() - section.keys())):
+                yield (*path, key), near
+        elif isinstance(value, Mapping) and isinstance(below, Mapping):
+            yield from misspelt(value, below, (*path, key))
 
 
 def _shared(given: json_types.JsonValue, keys: tuple[str, ...] | None) -> json_types.JsonObject:

@@ -47,6 +47,18 @@ def test_a_name_with_a_number_as_a_word_gets_one_with_the_same_values_key() -> N
         names.parse_module_directory("000-with-values-1")
 
 
+@rows.each(
+    ("name", "meant"),
+    [
+        ("nmae", "name"), ("replicaCoutn", "replicaCount"), ("Replicacount", "replicaCount"),
+        ("imag", "image"), ("imagee", "image"), ("imgge", "image"),
+        ("minAvailable", None), ("tga", None), ("igmea", None), ("", None),
+    ],
+)  # fmt: skip
+def test_a_slip_of_the_keyboard_is_one_letter_or_two_swapped_ones(name: str, meant: str | None) -> None:
+    assert names.misspelt(name, ["tag", "name", "replicaCount", "image", "maxUnavailable"]) == meant
+
+
 def test_long_names_are_like_no_other() -> None:
     assert names.nearest("a" * 201, ["a" * 200]) is None
     assert names.nearest("a" * 200, ["a" * 201, "a" * 199]) == "a" * 199

@@ -59,7 +59,7 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
         Rule.CHART: "The chart is complete: Chart.yaml, dependencies, values and schemas.",
         Rule.TESTS_IN_CHART: "Tests of a module are not a part of its chart, so no release stores them.",
         Rule.CHART_NOT_CACHED: "A chart from a repository is in the cache, so that it can be checked.",
-        Rule.UNKNOWN_VALUE: "Templates read only values that there can be, as schemas say.",
+        Rule.UNKNOWN_VALUE: "Templates read values that there can be, and public charts know what is set.",
         Rule.RENDER: "The chart renders, with the values of the files and with each example.",
         Rule.OBJECT: "Kubernetes takes what is rendered.",
         Rule.OBJECT_SHARED: "An object belongs to one module.",

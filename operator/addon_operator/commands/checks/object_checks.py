@@ -138,12 +138,23 @@ class ObjectChecks:
     def _by_schema(self, body: Mapping[str, Any]) -> Iterator[_Mistaken]:
         type_name = self._type_name(body)
         if type_name is None:
+            yield from self._by_kind(body)
             return
         for error in self._validator(type_name).errors(_without_nulls(body)):
             yield from _explained(error)
         definitions = {} if self._schemas is None else self._schemas.definitions
         for path, said in list_keys.repeated(definitions, definitions[type_name], body):
             yield Mistake.REPEATED, path, said
+
+    def _by_kind(self, body: Mapping[str, Any]) -> Iterator[_Mistaken]:
+        """Yield what is wrong with a kind that a version of Kubernetes' own APIs does not have."""
+        group = f"{body['apiVersion']}/"
+        kinds = [] if self._schemas is None else [
+            each.removeprefix(group) for each in self._schemas.kinds if each.startswith(group)
+        ]  # fmt: skip
+        near = names.nearest(str(body["kind"]), [each for each in kinds if "/" not in each])
+        if near is not None:
+            yield Mistake.WRONG, ("kind",), f"{body['apiVersion']} has no such kind; did you mean {near!r}?"
 
     def _validator(self, type_name: str) -> json_schemas.Validator:
         if type_name not in self._validators:
@@ -198,6 +209,8 @@ def _without_nulls(value: Any) -> Any:  # noqa: ANN401  # JSON
 
 def _explained(error: jsonschema.ValidationError) -> Iterator[_Mistaken]:
     path = tuple(error.absolute_path)
+    if error.validator == "enum" and error.instance == "":
+        return  # The API server takes an empty text as not set, too.
     if error.validator == "additionalProperties":
         schema, instance = (cast("Mapping[str, Any]", each) for each in (error.schema, error.instance))
         properties = schema.get("properties", {})

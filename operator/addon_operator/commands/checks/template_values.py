@@ -1,21 +1,18 @@
 """What templates read of the values: what no values can have, and samples of what only hooks set."""
 
+import contextlib
 import pathlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from addon_operator.commands.checks import lint_rules, values_check
 from addon_operator.documents import json_documents
-from addon_operator.helm.charts import plain_files, subcharts, template_paths
-from addon_operator.kernel import json_types, names
+from addon_operator.helm.charts import chart, subcharts, template_paths
+from addon_operator.kernel import errors, json_types, names
 from addon_operator.loading import hook_files, module_files
-from addon_operator.modules import chart_values, model
+from addon_operator.modules import chart_values
+from addon_operator.values import sources
 from addon_operator.values.schema import schema_paths, schemas
-
-_TEMPLATES: Final = "templates"
-_MOST_BYTES: Final = 16 << 20
-"""Of the templates of a chart that are looked at."""
-_MOST_PATHS: Final = 10_000
 
 
 def has_hooks(root: pathlib.Path) -> bool:
@@ -38,26 +35,63 @@ def problems(
     if not (chart_values.has_section(module) and module.has_chart):
         return
     is_hooked = has_hooks(module.path / hook_files.HOOKS_DIRECTORY)
+    known = {module.key: _known(files), names.GLOBAL_KEY: {}}
     of_keys = {
         module.key: files.values.schemas.of_all_values(hooks=is_hooked),
         names.GLOBAL_KEY: shared.of_all_values(hooks=global_hooks),
     }
     has_charts = (module.chart_directory / subcharts.DIRECTORY).is_dir()
     seen = set()
-    for path, found in _paths(module):
+    for path, found in template_paths.of_chart(module.chart_directory):
         if (path, found.keys) in seen:
             continue
         seen.add((path, found.keys))
         first = found.keys[0]
         if first not in of_keys:
             said = "" if has_charts else _of_section(first, of_keys)
+        elif (schema := of_keys[names.ValuesKey(first)]) is not None:
+            said = _of_schema(found.keys, schema)
         else:
-            said = _of_schema(found.keys, of_keys[names.ValuesKey(first)])
+            said = ""
+            yield from _near(module.name, f"{path}:{found.line}", found, known[names.ValuesKey(first)])
         if said:
             problem = f"{path}:{found.line} reads {found}, which no values have: {said}"
             yield values_check.Finding(
                 values_check.Level.ERROR, module.name, problem, lint_rules.Rule.UNKNOWN_VALUE
             )
+
+
+def _known(files: module_files.ModuleFiles) -> json_types.JsonObject:
+    """Return what files set of the section, and the chart by itself."""
+    layers = [_object(files.values.own.section(files.module.key))]
+    with contextlib.suppress(errors.AddonOperatorError):
+        layers.append(
+            _object(chart.own_values(files.module.name, files.module.chart_directory).get(files.module.key))
+        )
+    layers.append(files.values.common.section(files.module.key))
+    return sources.merge(*layers)
+
+
+def _near(
+    module: names.ModuleName, place: str, found: template_paths.ValuesPath, known: json_types.JsonObject
+) -> Iterator[values_check.Finding]:
+    """Warn of a key that no file sets, and that is like one that some file does: hooks may set it."""
+    values: json_types.JsonValue = known
+    for key in found.keys[1:]:
+        if not isinstance(values, dict):
+            return
+        if key not in values:
+            if near := names.misspelt(key, values):
+                problem = f"{place} reads {found}, which no file sets; did you mean {near!r}?"
+                yield values_check.Finding(
+                    values_check.Level.WARNING, module, problem, lint_rules.Rule.UNKNOWN_VALUE
+                )
+            return
+        values = values[key]
+
+
+def _object(value: json_types.JsonValue) -> json_types.JsonObject:
+    return value if isinstance(value, dict) else {}
 
 
 def _of_section(first: str, known: Sequence[str] | dict[names.ValuesKey, Any]) -> str:
@@ -75,22 +109,6 @@ def _of_schema(keys: tuple[str, ...], schema: schemas.Schema | None) -> str:
     return f"{schema.source} does not allow the key {below[unknown.index]!r}; {unknown.hint(below)}"
 
 
-def _paths(module: model.Module) -> Iterator[tuple[pathlib.Path, template_paths.ValuesPath]]:
-    left, found = _MOST_BYTES, 0
-    for directory, entries in plain_files.walk(module.chart_directory / _TEMPLATES):
-        for name in sorted(entries):
-            try:
-                text = plain_files.read_text(directory / name, max(left, 0), errors="replace")
-            except OSError:
-                continue  # Helm says what is wrong with it.
-            left -= len(text)
-            for path in template_paths.find(text):
-                found += 1
-                if found > _MOST_PATHS:
-                    return
-                yield directory / name, path
-
-
 def with_samples(files: module_files.ModuleFiles, values: json_types.JsonObject) -> json_types.JsonObject:
     """Return the values with samples of what templates read and nobody has set.
 
@@ -100,7 +118,7 @@ def with_samples(files: module_files.ModuleFiles, values: json_types.JsonObject)
     filled: Any = json_documents.copy_value(values)
     schema = files.values.schemas.values or files.values.schemas.config
     is_section = chart_values.has_section(module)
-    for _, path in _paths(module):
+    for _, path in template_paths.of_chart(module.chart_directory):
         is_own = path.keys[0] == module.key if is_section else True
         _put(filled, path.keys, schema if is_own else None, 1 if is_section else 0)
     return dict(filled)

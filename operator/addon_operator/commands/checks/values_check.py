@@ -7,13 +7,14 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from addon_operator.app import hook_environment
 from addon_operator.commands import values_files
 from addon_operator.commands.checks import lint_rules
 from addon_operator.documents import yaml_reading
 from addon_operator.engine.hooks import settings_programs
+from addon_operator.helm.charts import chart, template_paths
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import errors, names
 from addon_operator.loading import (
@@ -25,7 +26,7 @@ from addon_operator.loading import (
     shared_values,
     value_origins,
 )
-from addon_operator.modules import model
+from addon_operator.modules import chart_values, model
 from addon_operator.process.children import children, launcher
 from addon_operator.values import checks, inspectors, settings_checks, sources, store
 from addon_operator.values.schema import cel_rules, schemas
@@ -155,6 +156,8 @@ class _ValuesCheck:
             self._take_config(values, secret, "Secret")
         for module in (None, *values.modules):
             self._check_values(values, module)
+        for files in modules:
+            self._check_spelling(files, values.config)
         return self._report(config, secret)
 
     def _report(self, *given: pathlib.Path | None) -> ValuesReport:
@@ -290,6 +293,34 @@ class _ValuesCheck:
                 self._add(Level.ERROR, subject, lines.of(violation), Rule.VALUES)
         for rule in present.passed_over():
             self._add(Level.WARNING, subject, rule, Rule.SCHEMA_RULE)
+
+    def _check_spelling(self, files: module_files.ModuleFiles, config: sources.ConfigValues) -> None:
+        """Warn of keys that a public chart does not have, and that are like one that it has."""
+        module, own = files.module, files.values
+        given = {
+            own.common.source: own.common.section(module.key),
+            own.own.source: own.own.section(module.key),
+            config.source: config.sections.get(module.key, {}),
+            "" if config.secret is None else config.secret.source: config.secret_section(module.key),
+        }
+        if module.stock is None or not any(given.values()):
+            return
+        try:
+            defaults: Any = chart.own_values(module.name, module.chart_directory)
+        except errors.AddonOperatorError:
+            return  # It is among the findings of the chart.
+        known = defaults.get(module.key) if chart_values.has_section(module) else defaults
+        slips = [
+            (source, path, near)
+            for source, section in given.items()
+            for path, near in chart_values.misspelt(section, known if isinstance(known, dict) else {})
+        ]
+        read = [each.keys for _, each in template_paths.of_chart(module.chart_directory)] if slips else []
+        for source, path, near in slips:
+            if not any(keys[: len(path)] == path for keys in read):
+                key = yaml_reading.format_path((module.key, *path))
+                said = f"{source}: the chart has no value {key}; did you mean {near!r}?"
+                self._add(Level.WARNING, module.name, said, Rule.UNKNOWN_VALUE)
 
 
 def _subject(module: model.Module) -> str:

@@ -1,14 +1,21 @@
 """Which values the templates of a chart read, as far as their text alone can tell."""
 
 import dataclasses
+import pathlib
 import re
 from collections.abc import Iterator
 from typing import Final
+
+from addon_operator.helm.charts import plain_files
 
 _PATH: Final = re.compile(r"\$?\.Values((?:\.[A-Za-z_][A-Za-z0-9_]*)+)", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _LONGEST_WORDS: Final = 40
 """Characters of an action in which its first words are."""
+_TEMPLATES: Final = "templates"
+_MOST_BYTES: Final = 16 << 20
+"""Of the templates of a chart that are looked at."""
+_MOST_PATHS: Final = 10_000
 _QUOTES: Final = "\"'`"
 _OPENING: Final = frozenset({"if", "with", "range", "define", "block"})
 _OWN_DOT: Final = frozenset({"with", "range"})
@@ -27,6 +34,23 @@ class ValuesPath:
 
     def __str__(self) -> str:
         return ".Values." + ".".join(self.keys)
+
+
+def of_chart(directory: pathlib.Path) -> Iterator[tuple[pathlib.Path, ValuesPath]]:
+    """Yield what the templates of a chart read, with the file; of a chart beyond reason, a part."""
+    left, found = _MOST_BYTES, 0
+    for below, entries in plain_files.walk(directory / _TEMPLATES):
+        for name in sorted(entries):
+            try:
+                text = plain_files.read_text(below / name, max(left, 0), errors="replace")
+            except OSError:
+                continue  # Helm says what is wrong with it.
+            left -= len(text)
+            for path in find(text):
+                found += 1
+                if found > _MOST_PATHS:
+                    return
+                yield below / name, path
 
 
 def find(text: str) -> Iterator[ValuesPath]:

@@ -93,6 +93,39 @@ class FailedTries:
         self._request = request
         self._keeper = retaining
         self._namespace = helm.places.of(request.module).namespace
+        self._tries: list[release_records.Record] = []
+        self._own: list[tuple[release_records.Record, record_format.Content]] = []
+        self._all: list[tuple[release_records.Record, record_format.Content]] = []
+
+    async def read(self) -> None:
+        """Read what the tries applied, as far as they can be read and are of calls of ours.
+
+        Of some of them others may have made something else. Raises what the client raises.
+        """
+        history = reversed(await self._records.history(self._request.module))
+        failed = itertools.takewhile(lambda each: each.revision.status == release.FAILED, history)
+        self._tries = list(failed)[::-1]
+        for record in self._tries:
+            is_tried = await self._calls.explains(record)
+            with contextlib.suppress(helm_errors.ReleaseRecordError, api_errors.NotFound):
+                try:
+                    found = record, await self._records.content(record)
+                    self._own.append(found)
+                except helm_errors.ForeignRecordError:
+                    if not is_tried:
+                        continue
+                    found = record, await self._records.content(record, whoever=True)
+                self._all.append(found)
+
+    @property
+    def applied(self) -> list[str]:
+        """What the tries applied, the oldest first."""
+        return [content.manifest for _, content in self._all]
+
+    @property
+    def applied_for_sure(self) -> list[str]:
+        """The same without tries of which others may have made something else."""
+        return [content.manifest for _, content in self._own]
 
     async def check_refusal(self, record: release_records.Record, manifest: str) -> None:
         """Make no revision for what the API server refused for this failed one, and refuses still."""
@@ -120,7 +153,7 @@ class FailedTries:
             return ()
         after = f"{manifest}\n---\n{had}"
         sources = []
-        for record, content in await self._contents():
+        for record, content in self._all:
             # Only what bears the marks of the release is deleted.
             dropped = await asyncio.to_thread(manifests.dropped, content.manifest, after, self._namespace)
             sources.append(keeper.Source(record.revision, content, dropped))
@@ -132,10 +165,6 @@ class FailedTries:
                 await self._delete(resource, number)
         return staying.kept.values()
 
-    async def applied(self, *, only_own: bool = False) -> list[str]:
-        """Return what the tries applied; see :meth:`_contents`."""
-        return [content.manifest for _, content in await self._contents(only_own=only_own)]
-
     async def adapt(self, manifest: str) -> None:
         """Bring objects that failed tries made to what the next installation wants, for a Helm that does not.
 
@@ -144,7 +173,7 @@ class FailedTries:
         """
         if self._helm.binary.major >= _SERVER_SIDE_SINCE:
             return
-        for record, content in await self._contents(only_own=True):
+        for record, content in self._own:
             changes = await asyncio.to_thread(_changes, content.manifest, manifest, self._namespace)
             for resource, patch in changes:
                 try:
@@ -155,8 +184,7 @@ class FailedTries:
 
     async def prune(self, kept: int) -> None:
         """Remove the oldest failed revisions, as an installation does not: ``kept`` of them stay."""
-        tries = await self._tries()
-        for record in tries[: max(0, len(tries) - kept)]:
+        for record in self._tries[: max(0, len(self._tries) - kept)]:
             await self._records.drop(record)
 
     async def _delete(self, resource: manifests.ManifestResource, number: int) -> None:
@@ -165,25 +193,6 @@ class FailedTries:
         except api_errors.ApiError as error:
             what = f"{resource}, which revision {number} made and the chart no longer has,"
             raise self._error(error, f"{what} cannot be deleted") from error
-
-    async def _contents(
-        self, *, only_own: bool = False
-    ) -> list[tuple[release_records.Record, record_format.Content]]:
-        """Return the tries with what they applied, as far as that can be read, the oldest first.
-
-        With ``only_own`` those of which others may have made something else are left out.
-        """
-        found = []
-        for record in await self._tries():
-            with contextlib.suppress(helm_errors.ReleaseRecordError, api_errors.NotFound):
-                is_tried = not only_own and await self._calls.explains(record)
-                found.append((record, await self._records.content(record, whoever=is_tried)))
-        return found
-
-    async def _tries(self) -> list[release_records.Record]:
-        history = reversed(await self._records.history(self._request.module))
-        failed = itertools.takewhile(lambda each: each.revision.status == release.FAILED, history)
-        return list(failed)[::-1]
 
     def _error(self, error: api_errors.ApiError, note: str) -> helm_errors.HelmError:
         advice = messages.advice(str(error), "", self._namespace, creates=self._request.create_namespace)

@@ -69,8 +69,6 @@ class ReleaseRun:
         """What objects keep of what others made of them; see :mod:`.live_values`."""
         self._keeper = planner.keeper_of(request.module, request.others, request.directory)
         self._had = ""
-        self._tried: list[str] = []
-        self._made_by_tries: list[str] = []
         self._going: tuple[manifests.ManifestResource, ...] = ()
         self._tries = failed_tries.FailedTries(
             planner.helm, planner.records, planner.live, request, self._keeper, planner.calls
@@ -202,9 +200,8 @@ class ReleaseRun:
             return
         is_install = isinstance(plan.decision, release.Install)
         with self._stopwatch.measured(release_types.Operation.CHECK):
-            self._tried = await self._tries.applied(only_own=True)
             # Records of tries go before the next call.
-            self._made_by_tries = await self._tries.applied()
+            await self._tries.read()
             await self._tries.check_refusal(record, plan.manifest)
             if not is_install:
                 is_left = await self._planner.calls.left_by_call(record)
@@ -314,7 +311,7 @@ class ReleaseRun:
             self._records.memory.change(self._helm.places.of(self._request.module), said=self._said)
         await self._planner.adoptions.settle(self._request.module)
         applied = await self._applied()
-        await self._planner.clear_left(self._request.module, self._had, self._tried, applied)
+        await self._planner.clear_left(self._request.module, self._had, self._tries.applied_for_sure, applied)
         if self._helm.binary.major < left_over.APPLIES_SINCE:
             await self._keeper.remember_left([each for each in self._going if each not in self._left_out])
         await self._keeper.take_back(applied, self._had)
@@ -463,7 +460,7 @@ class ReleaseRun:
 
     async def _adopt_own(self, manifest: str) -> None:
         """Adopt what bears the marks of the release and is in no revision: Helm takes that over unasked."""
-        before = "\n---\n".join([self._had, *self._made_by_tries])
+        before = "\n---\n".join([self._had, *self._tries.applied])
         found = await self._planner.live.foreign(self._request.module, manifest, before)
         own = [each for each in found if each.is_own and each.resource not in self._left_out]
         if own:

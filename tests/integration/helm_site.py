@@ -67,6 +67,7 @@ class Site(cluster_objects.Objects):
         counted_helm.write(self.helm, helm, self.calls, more=f"echo $$ > {self.pid}")
         self.warnings: list[str] = []
         self.take_ownership = release_types.TakeOwnership.ALWAYS
+        self.helm_class = command.Helm
 
     def write(self, name: str, text: str) -> None:
         path = self.module / name
@@ -95,7 +96,7 @@ class Site(cluster_objects.Objects):
             with tempfile.TemporaryDirectory(
                 prefix="helm-", dir=self.root, ignore_cleanup_errors=True
             ) as workspace:
-                helm = command.Helm(
+                helm = self.helm_class(
                     found,
                     target,
                     {**os.environ, **environ},

@@ -80,7 +80,7 @@ class Subscription(informers.Subscription):
 
     @override
     def snapshot(self) -> list[bytes]:
-        return [b"{}" for _ in self.keys()]
+        return [entry for key in self.keys() if (entry := self.entry(key)) is not None]
 
     @override
     def lazy_snapshot(self) -> Sequence[bytes]:

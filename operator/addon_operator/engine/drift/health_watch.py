@@ -24,6 +24,8 @@ from addon_operator.modules.health import health_config, resource_health
 _INLINE_BYTES: Final = 1 << 15
 """Below this much JSON a thread costs more than it spares the event loop."""
 _HEALTHY: Final = projections.Reduced(b"[]", b"")
+_SILENT: Final = projections.Reduced(b"[0]", b"0")
+"""Of what has had no status for long, and counts as healthy."""
 
 
 Judge = Callable[
@@ -91,7 +93,7 @@ class Verdicts(projections.Projection):
         self, resource: json_types.KubernetesObject, health: resource_health.ResourceHealth
     ) -> projections.Reduced:
         if health == resource_health.HEALTHY:
-            return _HEALTHY
+            return _SILENT if health.rule == resource_health.SILENT.rule else _HEALTHY
         entry = written(Verdict(health, resource_health.moved_at(resource)))
         digest = orjson.dumps(_parts(health))
         return projections.Reduced(json_documents.pack(entry), digest)
@@ -111,7 +113,7 @@ def _parts(health: resource_health.ResourceHealth) -> list[object]:
 
 def _read(entry: bytes) -> Verdict:
     parts = orjson.loads(entry)
-    if not parts:
+    if len(parts) <= 1:
         return FINE
     (state, *rest), moved = parts
     return Verdict(resource_health.ResourceHealth(resource_health.HealthState(state), *rest), moved)
@@ -185,10 +187,25 @@ class HealthWatch(object_changes.ObjectListener):
         if now:
             self._of_module[module] = now
 
-    def verdict(self, key: kind_watch.ObjectKey) -> Verdict | None:
+    def verdict(self, key: kind_watch.ObjectKey, now: float) -> Verdict | None:
         """Return the verdict about an object; ``None`` if none of that name has come."""
-        entry = None if self._subscription is None else self._subscription.entry(key)
-        return None if entry is None else _read(entry)
+        if self._subscription is None or (entry := self._subscription.entry(key)) is None:
+            return None
+        found = _read(entry)
+        if found.health.heals_at is not None and self._has_no_statuses(self._subscription, now):
+            return FINE
+        return found
+
+    @staticmethod
+    def _has_no_statuses(subscription: informers.Subscription, now: float) -> bool:
+        """Say whether objects of the kind that are older than a minute are there, and have no status."""
+        is_any_old = False
+        for entry in subscription.snapshot():
+            heals_at = _read(entry).health.heals_at
+            if entry != _SILENT.entry and heals_at is None:
+                return False
+            is_any_old = is_any_old or heals_at is None or heals_at <= now
+        return is_any_old
 
     def synced(self) -> None:
         """Take the first complete list."""

@@ -297,7 +297,7 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
         watch = self._open.get(self._key(module, watched))
         if watch is None or watch.reason is not None:
             return health_watch.FINE
-        return watch.verdict(watched.key) or health_watch.UNSEEN
+        return watch.verdict(watched.key, self._clock.time()) or health_watch.UNSEEN
 
     def _show(
         self, module: names.ModuleName, observed: _Observed, health: module_health.ModuleHealth, now: float

@@ -60,6 +60,8 @@ class ResourceHealth:
 
 
 HEALTHY: Final = ResourceHealth(HealthState.HEALTHY)
+SILENT: Final = ResourceHealth(HealthState.HEALTHY, rule="no status")
+"""Of what has had no status for long."""
 WORK: Final = frozenset({("", "Pod"), ("batch", "Job")})
 """Kinds, each with its group before it, whose objects end, and are not made again because they are gone."""
 _ENDED_PHASES: Final = ("Succeeded", "Failed")
@@ -135,8 +137,8 @@ def _by_words(resource: KubernetesObject, now: float, *, has_status: bool) -> Re
 def _without_status(resource: KubernetesObject, now: float) -> ResourceHealth:
     heals_at = (_moment(_text(resource, "metadata", "creationTimestamp")) or now) + NO_STATUS_SECONDS
     if heals_at <= now:
-        return HEALTHY
-    return ResourceHealth(HealthState.PROGRESSING, "has no status yet", heals_at=heals_at, rule="no status")
+        return SILENT
+    return ResourceHealth(HealthState.PROGRESSING, "has no status yet", heals_at=heals_at, rule=SILENT.rule)
 
 
 _STATES: Final = {

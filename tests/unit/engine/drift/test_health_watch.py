@@ -60,3 +60,6 @@ async def test_objects_that_are_healthy_share_one_entry() -> None:
     assert first is second
     (unseen,) = await health_watch.Verdicts(has_status=True).reduce([shop])
     assert orjson.loads(unseen.entry)[0][1] == "has no status yet"
+    old = shop.replace(b'"x"', b'"x", "creationTimestamp": "2023-11-14T22:13:20Z"')
+    (silent,) = await health_watch.Verdicts(has_status=True).reduce([old])
+    assert silent.entry != first.entry, "it says nothing of its kind"

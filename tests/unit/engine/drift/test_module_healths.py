@@ -1,5 +1,6 @@
 """When it is told how modules are, and what is waited for."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -64,12 +65,14 @@ class Bench:
         self.cluster.sync()
         await self.after(module_healths.GATHER)
 
-    async def report(self, health: resource_health.ResourceHealth, moved: float = 0.0) -> None:
-        """The watch of statuses tells of the Deployment."""
-        key = object_changes.ObjectKey("addons", "app")
+    async def report(
+        self, health: resource_health.ResourceHealth, moved: float = 0.0, name: str = "app"
+    ) -> None:
+        """The watch of statuses tells of a Deployment."""
+        key = object_changes.ObjectKey("addons", name)
         verdict = health_watch.Verdict(health, moved)
         self.statuses.entries[key] = health_watch.written(verdict)
-        self.statuses.put("app", resource=watching.DEPLOYMENT)
+        self.statuses.put(name, resource=watching.DEPLOYMENT)
         self.statuses.sync()
         await self.after(module_healths.GATHER)
 
@@ -104,6 +107,22 @@ async def test_a_resource_that_may_never_get_a_status_holds_nobody(bench: Bench)
     assert bench.healths.has_been_healthy(WEB)
     await bench.after(60.0)
     assert bench.shown[-1] == "Healthy"
+
+
+async def test_a_kind_of_which_older_objects_have_no_status_is_healthy_at_once(bench: Bench) -> None:
+    await bench.follow()
+    waits = resource_health.ResourceHealth(
+        HealthState.PROGRESSING, "has no status yet", heals_at=bench.clock.time() + 60
+    )
+    older = dataclasses.replace(waits, heals_at=bench.clock.time() - 1)
+    await bench.report(waits)
+    assert bench.shown == ["Progressing has no status yet: Deployment app"]
+    await bench.report(older, name="old")
+    await bench.report(waits)
+    assert bench.shown[-1] == "Healthy"
+    await bench.report(resource_health.HEALTHY, name="used")
+    await bench.report(waits)
+    assert bench.shown[-1] == "Progressing has no status yet: Deployment app"
 
 
 async def test_a_wish_is_healthy_and_said(bench: Bench) -> None:

@@ -2,12 +2,13 @@
 
 import pathlib
 import re
+import textwrap
 from typing import Any
 
 import orjson
 import pytest
 
-from tests.integration import module_objects, operator_site
+from tests.integration import definitions, module_objects, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -141,3 +142,42 @@ def test_an_enabled_script_that_fails_holds_its_own_module_alone(
     answer.write_text("true")
     operator.wait_until(lambda: site.data("web") == {"color": "red"}, "the script is asked again")
     operator.wait_until(lambda: site.data("new") == {"color": "green"}, "that of the other one, too")
+
+
+def test_a_restart_makes_no_module_red_whose_chart_refuses_upgrades(
+    site: operator_site.Site, tmp_path: pathlib.Path
+) -> None:
+    web = module(site, "010-web")
+    seen = """\
+        {{- if .Release.IsUpgrade }}{{ fail "PASSWORDS ERROR: give your password" }}{{ end }}
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: seen}
+        imutable: true
+        data: {sees: "{{ .Capabilities.APIVersions.Has "seen.example.com/v1" }}"}
+        """
+    (web / "templates" / "seen.yaml").write_text(textwrap.dedent(seen))
+    shown = module_objects.Modules(site, site.cluster)
+    site.start().wait_ready().stop()
+    definition = tmp_path / "seen.yaml"
+    definition.write_text(definitions.things("seen.example.com"))
+    site.kubectl("apply", "-f", str(definition))
+    operator = site.start().wait_ready()
+    operator.wait_until(
+        lambda: "the next revision will fail" in shown.condition("web", "Warnings")["message"], "it says so"
+    )
+    warned = shown.condition("web", "Warnings")
+    assert warned["status"] == "True"
+    assert "PASSWORDS ERROR" in warned["message"]
+    assert 'unknown field "imutable"' in warned["message"], "as before the restart"
+    assert shown.condition("web", "Ready")["status"] == "True"
+    renders = site.helm_calls().count("template")
+    ran = site.command("module", "run", "web", "--wait")
+    assert ran.returncode == 0, ran.stderr
+    assert site.helm_calls().count("template") == renders, "not again as long as nothing changes"
+    planned = site.command("plan")
+    assert planned.returncode == 0, planned.stderr
+    assert "the next revision will fail" in planned.stdout
+    site.config(web="color: red")
+    operator.wait_until(lambda: site.module_rows()["web"]["state"] == "Failed", "an edit is another thing")
+    site.kubectl("delete", "-f", str(definition))

@@ -114,6 +114,7 @@ class Graph(health.Beginning):
         self._apis = api_watch.ApiWatch(
             self._cluster.kinds, self._cluster.probe, self._cluster.watches, self._inbox, self._tell
         )
+        tools.warned = self.states.warned
         self.config = tools.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         meters.converges.config_values_invalid.set_function(lambda: self.config.is_refused)

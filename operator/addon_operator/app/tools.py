@@ -76,6 +76,8 @@ class Tools:
         self._alone = alone
         self.running_hooks = running_hooks.RunningHooks(programs)
         """What runs the programs of hooks, and Helm, where this replica leads."""
+        self.warned: Callable[[names.ModuleName, str], None] = lambda *_: None
+        """Gets what Helm and the API server warn of a module's release."""
         self._of_hooks: hook_metrics.HookMetrics | None = None
         self._workspace = workspace
         self._ram: pathlib.Path | None = None
@@ -171,6 +173,8 @@ class Tools:
 
     def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
         self.log.warning(text, module=module, source="helm")
+        if not text.startswith(command.ABOUT_THE_KUBECONFIG):
+            self.warned(module, text)
 
     def hook_processes(self, *, alone: bool = False) -> hook_processes.HookProcesses:
         """Make what runs hooks and ``enabled`` scripts; ``alone``: whether or not this replica leads."""

@@ -277,6 +277,8 @@ def _sections(module: debug.Document) -> Iterator[str]:
         yield from _section("Definitions left out", [left_out])
     if hooks := module.get("hooksLeftOut"):
         yield from _section("Left out hooks", [f"{file}: Go hooks never run here" for file in hooks])
+    if warnings := module.get("warnings"):
+        yield from _section("Warnings", warnings)
     if running := module.get("runningHooks"):
         lines = [f"{each['hook']}, since {_moment(each['since'])}" for each in running]
         yield from _section("Running hooks", lines)

@@ -86,6 +86,8 @@ class ModuleRow(TypedDict):
     heldBack: "HeldBackRow | None"
     editWaits: str
     """That an accepted edit is not applied yet, since when, and what it waits for; without values."""
+    warnings: list[str]
+    """What Helm and the API server warn of at its release; without values."""
     runningHooks: list[running_hooks.RunningHook]
     """Its hooks that run, the one that runs longest first."""
 
@@ -316,6 +318,7 @@ class Introspection:
             "answering": self._bindings.answering(module.module.name),
             "heldBack": None if module.held_back is None else held_back_row(module.held_back),
             "editWaits": beside.edit_waits,
+            "warnings": list(module.warnings),
             "runningHooks": self.looks.running_of(module.module.name),
         }
 

@@ -2,14 +2,18 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from addon_operator.engine import state as engine_state
 from addon_operator.helm.releases import left_objects
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import suspension
-from addon_operator.modules import model, requirements, windows
+from addon_operator.modules import model, release, requirements, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health, resource_health
+
+_WARNINGS: Final = 20
+"""How many are kept of one module."""
 
 
 class ModuleStates:
@@ -321,6 +325,22 @@ class ModuleStates:
         """Note that others changed the record of a module's release; with an empty text, nobody did."""
         if (state := self._states.get(name)) is not None:
             self._leave(state, "foreign_record", text)
+
+    def warned(self, name: names.ModuleName, text: str) -> None:
+        """Take in what Helm or the API server warns of in a run of the module."""
+        state = self._states.get(name)
+        if state is not None and text not in state.warned and len(state.warned) < _WARNINGS:
+            state.warned.append(text)
+
+    def note_warnings(self, name: names.ModuleName, *, is_other: bool) -> None:
+        """Note what the run has warned of: of another revision that is all there is, else what is new."""
+        state = self._states[name]
+        before = () if is_other else [each for each in state.warnings if release.WILL_FAIL not in each]
+        found = tuple(dict.fromkeys((*before, *state.warned)))[:_WARNINGS]
+        state.warned.clear()
+        if found != state.warnings:
+            state.warnings = found
+            self._tell(engine_state.ModuleChanged(state))
 
     def note_registrations(self, name: names.ModuleName, text: str) -> None:
         """Note which webhooks and conversions of a module are not registered; with an empty text, all are."""

@@ -142,6 +142,10 @@ class ModuleState:
     """:attr:`last_error` for places where no values may be shown."""
     failure: str = ""
     """Why the last run failed, in one word; empty if there is no better one than that it failed."""
+    warned: list[str] = dataclasses.field(default_factory=list)
+    """What Helm and the API server have warned of in the run under way."""
+    warnings: tuple[str, ...] = ()
+    """What they warn of at its release as it is: unknown fields, versions that go; without values."""
     tries: int = 0
     """How often in a row it failed."""
     cure: tuple[str, ...] = ()
@@ -204,7 +208,7 @@ class ModuleState:
         self.hooks = self.readiness = None
         self.started = self.settled = False
         self.progress = RunProgress()
-        self.status = ModuleStatus.DISABLED
+        self.status, self.warnings = ModuleStatus.DISABLED, ()
         self.last_error = self.last_error_without_values = self.wrong_hooks = ""
 
     def handled(self, annotation: str) -> str:

@@ -36,7 +36,7 @@ MOST_WARNINGS: Final = 50
 MOST_CHARS: Final = 20_000
 """Characters that all warnings of one call have together."""
 _LONGEST_WARNING: Final = 2000
-_ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
+ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
 """Begins warnings that no module is the cause of: they are logged once, not with each call."""
 
 
@@ -251,7 +251,7 @@ class Helm:
         text = messages.warning_text(line)
         if text is None or text in self._said or not said.is_news(text):
             return
-        if text.startswith(_ABOUT_THE_KUBECONFIG) and len(self._said) < MOST_WARNINGS:
+        if text.startswith(ABOUT_THE_KUBECONFIG) and len(self._said) < MOST_WARNINGS:
             self._said.add(text)
         if call.on_unknown_field is not None and messages.unknown_field(text) is not None:
             call.on_unknown_field(text)

@@ -61,6 +61,10 @@ class SkippedBy(enum.StrEnum):
     """The rendered manifest is that of the last revision."""
 
 
+WILL_FAIL: Final = "the next revision will fail"
+"""Stands in what is told of a release that stays as it is although its chart does not render any more."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rendered:
     """From which inputs a revision was made and what they rendered to."""
@@ -238,14 +242,14 @@ def decide(state: ReleaseState) -> Decision:
 
 
 def _before_render(state: ReleaseState, revision: Revision) -> Skip | Render:
-    cause = _cause_whatever_the_inputs(state, revision) or _changed_input(state)
+    cause = cause_whatever_the_inputs(state, revision) or _changed_input(state)
     if cause is not None:
         return Render(cause)
     return Skip(SkippedBy.INPUTS, f"chart and values are those of revision {revision.number}")
 
 
 def _after_render(state: ReleaseState, revision: Revision, manifest: Checksum) -> Skip | Upgrade:
-    cause = _cause_whatever_the_inputs(state, revision)
+    cause = cause_whatever_the_inputs(state, revision)
     is_other = state.known is not None and state.known.manifest != manifest and not state.applied
     if cause is None and is_other:
         cause = _changed_input(state) or "the rendered manifest changed"
@@ -270,7 +274,8 @@ def _recovery(revision: Revision) -> Recover | None:
     return None
 
 
-def _cause_whatever_the_inputs(state: ReleaseState, revision: Revision) -> str | None:
+def cause_whatever_the_inputs(state: ReleaseState, revision: Revision) -> str | None:
+    """Return why a revision is due although nothing that it is made from changed; ``None`` if none is."""
     if revision.status != DEPLOYED:
         return f"revision {revision.number} is {revision.status}"
     if state.is_foreign and revision.ours:

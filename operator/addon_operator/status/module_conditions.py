@@ -6,7 +6,8 @@ is under way, ``Stalled`` that it failed several times. ``ConfigValid`` says whe
 ConfigMap or the Secret has for the module are in force, ``DefinitionsInForce`` whether its
 CustomResourceDefinitions are, or those of another module, ``WebhooksRegistered`` whether the API server asks
 the hooks that are to answer it, ``Requires`` whether the cluster has what it requires, ``HooksWork`` whether
-its hooks work on events, ``Suspended`` whether somebody has it left alone.
+its hooks work on events, ``Warnings`` whether Helm or the API server warn of something in its release,
+``Suspended`` whether somebody has it left alone.
 Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
 """
 
@@ -33,6 +34,7 @@ TYPES: Final = (
     "WebhooksRegistered",
     "Requires",
     "HooksWork",
+    "Warnings",
     "Suspended",
 )
 
@@ -82,6 +84,7 @@ def _all_said(module: state.ModuleState) -> Iterator[tuple[str, _Said]]:
         _webhooks_registered(module),
         _requires(module),
         _hooks_work(module),
+        _warnings(module),
         _left_to_people(module),
     )
     return zip(TYPES, said, strict=True)
@@ -328,6 +331,14 @@ def _hooks_work(module: state.ModuleState) -> _Said:
     if module.hooks is None:
         return _Said("Unknown", "NotKnown", "Its hooks have not begun to follow events.")
     return _Said("True", "HooksWork", "None of its hooks fails on events, and all objects are followed.")
+
+
+def _warnings(module: state.ModuleState) -> _Said:
+    if module.status in _OFF:
+        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
+    if module.warnings:
+        return _Said("True", "Warned", "; ".join(module.warnings))
+    return _Said("False", "NoWarnings", "Neither Helm nor the API server warns of anything in its release.")
 
 
 def _left_to_people(module: state.ModuleState) -> _Said:

@@ -100,6 +100,8 @@ class ModuleStatusDocument(TypedDict):
     leftOutHooks: NotRequired[list[str]]
     editWaits: NotRequired[str]
     """That an accepted edit is not applied yet, since when, and what it waits for."""
+    warnings: NotRequired[list[str]]
+    """What Helm and the API server warn of at its release as it is."""
     waitsFor: NotRequired[list[str]]
     """Modules that its next run waits for."""
     lastHandledRun: NotRequired[str]
@@ -177,6 +179,8 @@ def _add_besides(made: ModuleStatusDocument, module: state.ModuleState) -> None:
         made["waitingBindings"] = waiting
     if left_out := _lines(module.go_hooks):
         made["leftOutHooks"] = left_out
+    if warnings := _lines(module.warnings):
+        made["warnings"] = warnings
     if waits_for := _lines(module.beside.waits_for):
         made["waitsFor"] = waits_for
 

@@ -235,6 +235,7 @@ class _Module:
         yield "Chart", [news(row["chartLost"])]
         yield "Not in force", [news(row["wrongValues"])]
         yield "Edit", [news(row["editWaits"])]
+        yield "Warnings", ["; ".join(row["warnings"])]
         for hook in row["runningHooks"]:
             yield "Runs", [f"{hook['hook']}, since ", Moment(hook["since"])]
         yield (

@@ -92,6 +92,7 @@ class _Status(msgspec.Struct, rename="camel"):
     chart_lost: str = ""
     foreign_record: str = ""
     edit_waits: str = ""
+    warnings: list[str] = []
     failing_hooks: list[str] = []
     waiting_bindings: list[str] = []
     left_out_hooks: list[str] = []
@@ -217,6 +218,7 @@ def _row(
         "heldBack": _held_back(stored.held_back),
         "editWaits": _cut(stored.edit_waits),
         "runningHooks": [],
+        "warnings": _texts(stored.warnings),
     }
 
 

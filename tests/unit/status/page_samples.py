@@ -45,6 +45,7 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> i
         "answering": [],
         "editWaits": "",
         "runningHooks": [],
+        "warnings": [],
         "heldBack": None,
     }
     return introspection.ModuleRow(**{**plain, **fields})  # type: ignore[typeddict-item]  # by name

@@ -87,6 +87,7 @@ def test_each_state_has_its_conditions(
         "WebhooksRegistered",
         "Requires",
         "HooksWork",
+        "Warnings",
         "Suspended",
     ]
     assert (found["Enabled"], found["Ready"]) == (enabled, ready)

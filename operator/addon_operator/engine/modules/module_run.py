@@ -354,6 +354,9 @@ class ModuleRunner:
             return
         fresh = task.converge is None or task.attempts > 0
         insists, task.insists = task.insists, False
+        name = module.module.name
+        revision = self.releases.revision(name)
+        module.warned.clear()
         try:
             while True:
                 before = self._left.leaving
@@ -366,6 +369,8 @@ class ModuleRunner:
             # What the values or Helm lack may be what these hooks bring the next time.
             module.progress.repeat(hook_config.LifecycleBinding.BEFORE_HELM)
             raise
+        finally:
+            self.states.note_warnings(name, is_other=self.releases.revision(name) != revision)
 
     async def _wait_for_finalizers(
         self,

@@ -75,6 +75,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
                 module.handled_now = str(status.get("lastHandledNow") or "")
                 if not module.discovered:
                     module.held_back = _held_back(status)
+                    module.warnings = tuple(map(str, status.get("warnings") or ()))
             self._take(found, _since(status))
         selection = object_selections.ObjectSelection(
             module_objects.KIND,

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from typing import Final
 
 from addon_operator.documents import json_pointers, manifest_diff, varying_parts
-from addon_operator.helm import command, helm_errors, release_types, verbs
+from addon_operator.helm import command, helm_errors, messages, release_types, verbs
 from addon_operator.helm.releases import (
     adopting,
     failed_tries,
@@ -94,6 +94,8 @@ class ReleasePlanner:
         """What releases left in the cluster."""
         self.kept: Callable[[names.ModuleName, Sequence[keeping.Kept]], None] = lambda *_: None
         """Is told what stays of what a release is about to lose."""
+        self._refused: dict[names.ModuleName, tuple[int, release.Checksum, str]] = {}
+        """Of releases that stay as they are: revision, inputs that do not render, and what is told of it."""
         self._told: dict[names.ModuleName, set[str]] = collections.defaultdict(set)
 
     def keeper_of(
@@ -290,7 +292,7 @@ class ReleasePlanner:
             yield ReleasePlan(release.Recover(f"{told}: it counts as failed"), record, inputs)
             return
         state = await self._state(request, inputs, record)
-        decision = release.decide(state)
+        decision = self._staying(request, state) or release.decide(state)
         if isinstance(decision, release.Recover | release.Skip):
             yield ReleasePlan(decision, record, inputs)
             return
@@ -303,14 +305,62 @@ class ReleasePlanner:
                 yield ReleasePlan(decision, record, inputs, given, manifest)
                 return
             await request.before_change()
-            with watch.measured(release_types.Operation.TEMPLATE):
-                manifest, checksum, applied = await self._compared(request, inputs, files, record)
+            try:
+                with watch.measured(release_types.Operation.TEMPLATE):
+                    manifest, checksum, applied = await self._compared(request, inputs, files, record)
+            except helm_errors.HelmError as error:
+                if not await self._stays(request, inputs, state, record, error):
+                    raise
+                if (staying := self._staying(request, state)) is None:
+                    raise
+                yield ReleasePlan(staying, record, inputs)
+                return
             decision = release.decide(dataclasses.replace(state, manifest=checksum, applied=applied))
             if isinstance(decision, release.Render):
                 raise TypeError("what is rendered is to be rendered")
             is_made = isinstance(decision, release.Upgrade)
             given = await self.renderer.tolerant(request, inputs, files) if is_made else files
             yield ReleasePlan(decision, record, inputs, given, manifest, inputs.rendered_to(checksum))
+
+    def _staying(
+        self, request: release_types.ReleaseRequest, state: release.ReleaseState
+    ) -> release.Skip | None:
+        """Leave a release as it is whose chart did not render with these inputs, which are not ours."""
+        number, inputs, told = self._refused.get(request.module, (0, "", ""))
+        if state.revision is None or (state.revision.number, state.inputs) != (number, inputs):
+            return None
+        if release.cause_whatever_the_inputs(state, state.revision) is not None:
+            return None
+        self.helm.warn(request.module, told)
+        return release.Skip(release.SkippedBy.INPUTS, told)
+
+    async def _stays(
+        self,
+        request: release_types.ReleaseRequest,
+        inputs: render_inputs.RenderInputs,
+        state: release.ReleaseState,
+        record: release_records.Record | None,
+        error: helm_errors.HelmError,
+    ) -> bool:
+        """Remember that a chart does not render, if only what it sees of the cluster, or Helm, is another."""
+        if record is None or state.known is None or state.known.chart != state.chart:
+            return False
+        if messages.is_outage(error.message) or isinstance(error, helm_errors.HelmTimeoutError):
+            return False
+        try:
+            before = await self.records.inputs(record)
+        except (helm_errors.ReleaseRecordError, api_errors.KubernetesError):
+            return False
+        given = await asyncio.to_thread(rendering.given_values, request, inputs)
+        if given != await asyncio.to_thread(render_inputs.encode_values, dict(before.values)):
+            return False
+        number = record.revision.number
+        told = (
+            f"chart and values are those of revision {number}, which stays, but {release.WILL_FAIL}: "
+            f"{error.message}"
+        )
+        self._refused[request.module] = (number, state.inputs, told)
+        return True
 
     async def _state(
         self,
@@ -336,7 +386,8 @@ class ReleasePlanner:
         """
         inputs = await self.renderer.inputs(request)
         record = await self.records.get(request.module)
-        return not isinstance(release.decide(await self._state(request, inputs, record)), release.Skip)
+        state = await self._state(request, inputs, record)
+        return not isinstance(self._staying(request, state) or release.decide(state), release.Skip)
 
     async def upgrades(self, record: release_records.Record | None) -> bool:
         """Say whether the next call of Helm after this last revision is an upgrade; else it is an install."""

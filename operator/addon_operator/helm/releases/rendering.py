@@ -303,15 +303,18 @@ def _values_of(
     return document, values, mentions
 
 
+def given_values(request: release_types.ReleaseRequest, inputs: render_inputs.RenderInputs) -> bytes:
+    """Return the values as Helm is given them; raises what reading the chart raises."""
+    below = chart.own_values(request.module, request.directory) if request.has_own_values else {}
+    hidden = render_inputs.hiding(below, inputs.document) if below else inputs.document
+    return render_inputs.encode_values(hidden) if below else inputs.values
+
+
 def _write_files(
     request: release_types.ReleaseRequest, inputs: render_inputs.RenderInputs, private: pathlib.Path
 ) -> verbs.Files:
-    below = chart.own_values(request.module, request.directory) if request.has_own_values else {}
-    encoded = (
-        render_inputs.encode_values(render_inputs.hiding(below, inputs.document)) if below else inputs.values
-    )
     try:
-        values = render_inputs.write_values(encoded, private)
+        values = render_inputs.write_values(given_values(request, inputs), private)
         changes = render_inputs.write_changes(inputs.changes, private)
     except OSError as error:
         raise helm_errors.HelmError(

@@ -72,6 +72,7 @@ class Releases(module_releases.ModuleReleases):
         self.there: set[str] = set()
         self.half_removed: set[str] = set()
         self.noted: list[str] = []
+        self._known = {}
         self.error: errors.AddonOperatorError | None = None
         self.fresh: list[bool] = []
 

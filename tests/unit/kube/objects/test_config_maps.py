@@ -1,14 +1,13 @@
 """Reading and changing one ConfigMap while others change it too."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pytest
 
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import config_maps
-from tests.support.api_server import NOT_SERVED, Answer, ApiServer, Asked, Pauses, status
+from tests.support.api_server import NOT_SERVED, ApiServer, Pauses, an_object, status
 
 COLLECTION = "/api/v1/namespaces/addons/configmaps"
 PATH = f"{COLLECTION}/values"
@@ -21,41 +20,17 @@ def later(change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> config_ma
     return changed
 
 
-class Stored:
-    """The ConfigMap in a fake API server, with the rules for its resourceVersion."""
+def stored(server: ApiServer) -> config_maps.Snapshot:
+    found = server.get("ConfigMap", "values")
+    return config_maps.Snapshot(
+        found["data"], found["metadata"]["resourceVersion"], uid=found["metadata"]["uid"]
+    )
 
-    def __init__(self, server: ApiServer, data: dict[str, str] | None) -> None:
-        self.data = data
-        self.version = 1
-        self.patches: list[Any] = []
-        server.on("GET", PATH, self.get)
-        server.on("PATCH", PATH, self.patch)
-        server.on("POST", COLLECTION, self.create)
 
-    def _body(self) -> dict[str, Any]:
-        return {"metadata": {"resourceVersion": str(self.version)}, "data": dict(self.data or {})}
-
-    def get(self, _: Asked) -> Answer:
-        return status(404, "NotFound") if self.data is None else Answer(self._body())
-
-    def create(self, asked: Asked) -> Answer:
-        if self.data is not None:
-            return status(409, "AlreadyExists")
-        self.data = asked.body["data"]
-        return Answer(self._body(), 201)
-
-    def patch(self, asked: Asked) -> Answer:
-        self.patches.append(asked.body)
-        if self.data is None:
-            return status(404, "NotFound")
-        if asked.body["metadata"]["resourceVersion"] != str(self.version):
-            return status(409, "Conflict")
-        for key, text in asked.body["data"].items():
-            self.data.pop(key, None)
-            if text is not None:
-                self.data[key] = text
-        self.version += 1
-        return Answer(self._body())
+def store(server: ApiServer, **data: str) -> config_maps.Snapshot:
+    """Let the ConfigMap have this data."""
+    server.put(an_object("ConfigMap", "values", data=data))
+    return stored(server)
 
 
 @pytest.fixture
@@ -64,12 +39,11 @@ def config_map(kube: client.KubeClient, pauses: Pauses) -> config_maps.ConfigMap
 
 
 async def test_what_is_there_is_read(server: ApiServer, config_map: config_maps.ConfigMap) -> None:
-    Stored(server, {"global": "a: 1"})
-    assert await config_map.read() == config_maps.Snapshot({"global": "a: 1"}, "1")
+    there = store(server, **{"global": "a: 1"})
+    assert await config_map.read() == there
 
 
-async def test_what_is_not_there_is_none(server: ApiServer, config_map: config_maps.ConfigMap) -> None:
-    Stored(server, None)
+async def test_what_is_not_there_is_none(config_map: config_maps.ConfigMap) -> None:
     assert await config_map.read() is None
 
 
@@ -85,15 +59,17 @@ async def test_a_path_that_is_not_found_is_an_error_and_no_missing_config_map(
 async def test_one_that_is_missing_is_not_created_where_it_was_before(
     server: ApiServer, config_map: config_maps.ConfigMap, is_there_at_first: bool
 ) -> None:
-    stored = Stored(server, {"a": "1"} if is_there_at_first else None)
+    if is_there_at_first:
+        store(server, a="1")
 
     def change(data: Mapping[str, str]) -> dict[str, str]:
-        stored.data = None
+        if data:
+            server.delete("ConfigMap", "values")
         return {**data, "b": "2"}
 
     with pytest.raises(config_maps.MissingError, match="ConfigMap addons/values is missing"):
         await config_map.update(later(change), may_create=False)
-    assert stored.data is None
+    assert server.names("ConfigMap") == []
 
 
 async def test_a_config_map_without_data_is_empty(
@@ -112,42 +88,43 @@ async def test_a_missing_right_is_reported(server: ApiServer, config_map: config
 async def test_only_keys_that_changed_are_written(
     server: ApiServer, config_map: config_maps.ConfigMap
 ) -> None:
-    stored = Stored(server, {"keep": "k", "change": "old", "drop": "d"})
+    before = store(server, keep="k", change="old", drop="d")
     written = await config_map.update(later(lambda _: {"keep": "k", "change": "new", "add": "a"}))
-    assert stored.patches == [
-        {"metadata": {"resourceVersion": "1"}, "data": {"change": "new", "add": "a", "drop": None}}
-    ]
-    assert written == config_maps.Snapshot({"keep": "k", "change": "new", "add": "a"}, "2")
+    assert server.asked[-1].body == {
+        "metadata": {"resourceVersion": before.resource_version},
+        "data": {"change": "new", "add": "a", "drop": None},
+    }
+    assert written == stored(server)
+    assert written.data == {"keep": "k", "change": "new", "add": "a"}
 
 
 async def test_without_a_change_nothing_is_written(
     server: ApiServer, config_map: config_maps.ConfigMap
 ) -> None:
-    stored = Stored(server, {"a": "1"})
-    assert await config_map.update(later(dict)) == config_maps.Snapshot({"a": "1"}, "1")
-    assert stored.patches == []
+    before = store(server, a="1")
+    assert await config_map.update(later(dict)) == before
+    assert server.writes == []
 
 
 async def test_a_change_of_somebody_else_is_kept(
     server: ApiServer, config_map: config_maps.ConfigMap, pauses: Pauses
 ) -> None:
-    stored = Stored(server, {"mine": "1"})
+    store(server, mine="1")
     seen: list[dict[str, str]] = []
 
     def change(data: Mapping[str, str]) -> dict[str, str]:
         seen.append(dict(data))
         if len(seen) == 1:
-            stored.data, stored.version = {"mine": "1", "theirs": "x"}, 7
+            store(server, mine="1", theirs="x")
         return {**data, "mine": "2"}
 
     written = await config_map.update(later(change))
-    assert written.data == stored.data == {"mine": "2", "theirs": "x"}
+    assert written.data == stored(server).data == {"mine": "2", "theirs": "x"}
     assert seen == [{"mine": "1"}, {"mine": "1", "theirs": "x"}]
     assert len(pauses.seconds) == 1
 
 
 async def test_a_missing_config_map_is_created(server: ApiServer, config_map: config_maps.ConfigMap) -> None:
-    Stored(server, None)
     assert (await config_map.update(later(lambda _: {"a": "1"}))).data == {"a": "1"}
     created = server.asked[-1].body
     assert created["metadata"] == {"name": "values", "namespace": "addons"}
@@ -158,7 +135,8 @@ async def test_a_missing_config_map_is_created(server: ApiServer, config_map: co
 async def test_a_write_says_that_it_is_the_operators(
     server: ApiServer, config_map: config_maps.ConfigMap, data: dict[str, str] | None
 ) -> None:
-    Stored(server, data)
+    if data is not None:
+        store(server, **data)
     await config_map.update(later(lambda _: {"a": "1"}))
     assert server.asked[-1].query == {"fieldManager": "addon-operator"}
 
@@ -166,19 +144,16 @@ async def test_a_write_says_that_it_is_the_operators(
 async def test_a_missing_config_map_is_not_created_for_nothing(
     server: ApiServer, config_map: config_maps.ConfigMap
 ) -> None:
-    stored = Stored(server, None)
     assert await config_map.update(later(dict)) == config_maps.ABSENT
-    assert stored.data is None
+    assert server.writes == []
 
 
 async def test_somebody_elses_creation_is_changed(
     server: ApiServer, config_map: config_maps.ConfigMap
 ) -> None:
-    stored = Stored(server, None)
-
     def change(data: Mapping[str, str]) -> dict[str, str]:
         if not data:
-            stored.data = {"theirs": "x"}
+            store(server, theirs="x")
         return {**data, "mine": "1"}
 
     assert (await config_map.update(later(change))).data == {"theirs": "x", "mine": "1"}
@@ -187,11 +162,11 @@ async def test_somebody_elses_creation_is_changed(
 async def test_a_deletion_in_between_makes_it_anew(
     server: ApiServer, config_map: config_maps.ConfigMap
 ) -> None:
-    stored = Stored(server, {"old": "x"})
+    store(server, old="x")
 
     def change(data: Mapping[str, str]) -> dict[str, str]:
         if "old" in data:
-            stored.data = None
+            server.delete("ConfigMap", "values")
         return {"mine": "1"}
 
     assert (await config_map.update(later(change))).data == {"mine": "1"}
@@ -200,7 +175,6 @@ async def test_a_deletion_in_between_makes_it_anew(
 async def test_a_namespace_that_is_not_there_is_reported_at_once(
     server: ApiServer, config_map: config_maps.ConfigMap, pauses: Pauses
 ) -> None:
-    Stored(server, None)
     server.on("POST", COLLECTION, status(404, "NotFound", 'namespaces "addons" not found'))
     with pytest.raises(api_errors.NotFound, match='namespaces "addons" not found'):
         await config_map.update(later(lambda _: {"a": "1"}))
@@ -210,7 +184,7 @@ async def test_a_namespace_that_is_not_there_is_reported_at_once(
 async def test_a_conflict_that_does_not_end_is_reported(
     server: ApiServer, config_map: config_maps.ConfigMap, pauses: Pauses
 ) -> None:
-    Stored(server, {"a": "1"})
+    store(server, a="1")
     server.on("PATCH", PATH, status(409, "Conflict", "a policy says: s3cret"))
     with pytest.raises(api_errors.Conflict, match="given up after 8 tries: a policy says: s3cret") as raised:
         await config_map.update(later(lambda _: {"a": "2"}))
@@ -221,11 +195,11 @@ async def test_a_conflict_that_does_not_end_is_reported(
 async def test_an_error_of_the_change_goes_through(
     server: ApiServer, config_map: config_maps.ConfigMap
 ) -> None:
-    stored = Stored(server, {"a": "1"})
+    store(server, a="1")
 
     def change(_: Mapping[str, str]) -> dict[str, str]:
         raise api_errors.KubernetesError("not so")
 
     with pytest.raises(api_errors.KubernetesError, match="not so"):
         await config_map.update(later(change))
-    assert stored.patches == []
+    assert server.writes == []

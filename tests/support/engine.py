@@ -157,7 +157,8 @@ class Operator:
         self.server = api_server.ApiServer()
         self.clock = clocks.Clock()
         self.programs = programs.Programs()
-        self.helm = helm.Helm(self.server)
+        self._story: list[str] = []
+        self.helm = helm.Helm(self.server, self._story.append)
         self.programs.add(helm.PATH, self.helm.run)
         self.modules = modules.ModulesDir(root / "modules")
         self.global_hooks = root / "global-hooks"
@@ -168,7 +169,6 @@ class Operator:
         self.places = 4
         """How many processes may answer requests at once."""
         self.heard = Heard()
-        self._told: list[str] = []
         self.settings: dict[str, str | None] = {
             "namespace": api_server.NAMESPACE,
             "config_map": CONFIG_MAP,
@@ -187,7 +187,7 @@ class Operator:
     def hook(self, place: str, config: Mapping[str, Any], act: hooks.Act | None = None) -> hooks.Hook:
         """Add a hook: ``web/a.sh`` is one of a module, ``a.sh`` a global one."""
         module, _, name = place.rpartition("/")
-        hook = hooks.Hook(config, act, lambda run: self._told.append(f"{name}: {run}"))
+        hook = hooks.Hook(config, act, lambda run: self._story.append(f"{name}: {run}"))
         directory = self.global_hooks if not module else self.modules.add(module) / "hooks"
         modules.write(directory, {name: "#!/bin/sh\n"})
         (directory / name).chmod(0o755)
@@ -262,8 +262,13 @@ class Operator:
     @property
     def told(self) -> list[str]:
         """The runs of all hooks in brief, such as ``a.sh: beforeHelm``; forgets them."""
-        found = self._told[:]
-        self._told.clear()
+        return [step for step in self.story if ": " in step]
+
+    @property
+    def story(self) -> list[str]:
+        """The same, and what Helm changed in between, such as ``upgrade web``; forgets both."""
+        found = self._story[:]
+        self._story.clear()
         return found
 
     def config(self) -> dict[str, str | None]:

@@ -40,8 +40,10 @@ def stored(content: Mapping[str, Any]) -> str:
 class Helm:
     """Releases in the API server; add its :meth:`run` to :class:`.Programs` at :data:`PATH`."""
 
-    def __init__(self, server: api_server.ApiServer) -> None:
+    def __init__(self, server: api_server.ApiServer, tell: Callable[[str], object] = str) -> None:
+        """``tell`` is told of each call that is no render."""
         self.server = server
+        self._tell = tell
         self.charts: dict[str, Render] = {}
         """What charts render to, by their release; others have one ConfigMap that holds their values."""
         self.calls: list[list[str]] = []
@@ -120,6 +122,8 @@ class Helm:
         verb, name = arguments[:2]
         assert name not in self.running, f"two helm at once for the release {name}"
         self.calls.append(arguments)
+        if verb != "template":
+            self._tell(f"{verb} {name}")
         call.stderr += self.says
         self.running.add(name)
         try:

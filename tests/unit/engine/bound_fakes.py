@@ -191,16 +191,6 @@ def bound_with_tasks(
     return queues, made, ticks, tasks
 
 
-def bound(
-    executor: hook_run.HookExecutor,
-    cluster: Cluster,
-    clock: clocks.Clock,
-    tell: events.Listener = fakes.ignore,
-) -> tuple[queue_set.QueueSet, hook_bindings.HookBindings, schedules.Schedules]:
-    """The same without the tasks, which only their bindings need."""
-    return bound_with_tasks(executor, cluster, clock, tell)[:3]
-
-
 @dataclasses.dataclass(frozen=True)
 class Run:
     """What a hook was told."""

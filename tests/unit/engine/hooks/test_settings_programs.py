@@ -121,37 +121,32 @@ def test_only_programs_that_check_settings_are_asked(
     assert not (hooks / "hook" / "count").exists()
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ("sys.exit(3)", "failed with exit code 3"),
-        ("sys.stderr.write('{')\nsys.exit(1)", "failed with exit code 1: {"),
-        ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
-        ("sys.stderr.write('x' * (1 << 22))\nsys.exit(1)", "failed with exit code 1: "),
-    ],
-)
 def test_a_program_that_fails_gives_no_answer_and_says_how(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path, body: str, reason: str
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
 ) -> None:
-    write(hooks, body)
-    found = verdict(asked, hooks)
-    assert not found.is_answer
-    assert found.error.startswith(f"the program that checks these settings gave no answer: it {reason}")
-    assert len(found.error) < 11_000
+    write(hooks, "exec(settings['does'])")
+    for does, reason in (
+        ("sys.exit(3)", "failed with exit code 3"),
+        ("sys.stderr.write('{'); sys.exit(1)", "failed with exit code 1: {"),
+        ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
+        ("sys.stderr.write('x' * (1 << 22)); sys.exit(1)", "failed with exit code 1: "),
+    ):
+        found = verdict(asked, hooks, does=does)
+        assert not found.is_answer
+        assert found.error.startswith(f"the program that checks these settings gave no answer: it {reason}")
+        assert len(found.error) < 11_000
 
 
-ODD: tuple[object, ...] = (None, True, 5, 1e300, "text", [], [5, None, {}], {}, {"a": 1})
-
-
-@pytest.mark.parametrize("odd", ODD, ids=str)
 def test_whatever_stands_in_an_answer_the_settings_are_wrong_and_nothing_else_happens(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path, odd: object
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
 ) -> None:
-    write(hooks, answer(valid=False if odd is True else odd, message=odd, warnings=odd))
-    found = verdict(asked, hooks)
-    assert found.error
-    assert found.is_answer
-    assert set(map(type, found.warnings)) <= {str}
+    write(hooks, "sys.stderr.write(json.dumps(settings['answer'])); sys.exit(1)")
+    for odd in (None, True, 5, 1e300, "text", [], [5, None, {}], {}, {"a": 1}):
+        answered = {"valid": False if odd is True else odd, "message": odd, "warnings": odd}
+        found = verdict(asked, hooks, answer=answered)
+        assert found.error
+        assert found.is_answer
+        assert set(map(type, found.warnings)) <= {str}
 
 
 @pytest.mark.parametrize("words", ["list", "config"])

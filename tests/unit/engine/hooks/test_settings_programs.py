@@ -141,7 +141,8 @@ def test_whatever_stands_in_an_answer_the_settings_are_wrong_and_nothing_else_ha
     asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
 ) -> None:
     write(hooks, "sys.stderr.write(json.dumps(settings['answer'])); sys.exit(1)")
-    for odd in (None, True, 5, 1e300, "text", [], [5, None, {}], {}, {"a": 1}):
+    odds: list[object] = [None, True, 5, 1e300, "text", [], [5, None, {}], {}, {"a": 1}]
+    for odd in odds:
         answered = {"valid": False if odd is True else odd, "message": odd, "warnings": odd}
         found = verdict(asked, hooks, answer=answered)
         assert found.error

@@ -5,7 +5,7 @@ import pytest
 from addon_operator.engine import events
 from addon_operator.kernel import clock
 from addon_operator.kube.objects import module_objects
-from tests.support import api_server, clocks, engine, hooks
+from tests.support import api_server, clocks, engine, hooks, programs
 
 REMOVAL = ["a.sh: beforeDeleteHelm", "uninstall web", "a.sh: afterDeleteHelm", "uninstall web"]
 """The second one takes away the record that the hooks after the first one are to come."""
@@ -15,7 +15,7 @@ def once(run: hooks.Run, binding: str, failed: list[str]) -> None:
     """Fail at the first run with a binding."""
     if run.contexts[0]["binding"] == binding and not failed:
         failed.append(binding)
-        raise hooks.programs.ProgramError("it fails once", 3)
+        raise programs.ProgramError("it fails once", 3)
 
 
 async def test_a_first_run_goes_through_start_up_hooks_helm_and_hooks_again(op: engine.Operator) -> None:

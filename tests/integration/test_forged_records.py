@@ -196,29 +196,48 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     assert {data(each) for each in ("healed", "backed")} == {"one"}
 
 
+def see_older_memory(
+    site: operator_site.Site, operator: operator_process.OperatorProcess, attack: Attack
+) -> dict[str, int]:
+    """Put back a memory from before the last revisions; what revisions there are then."""
+    older = site.get("secret", "addon-operator-state")["data"]
+    site.config(kept="a: two\n")
+    operator.wait_until(lambda: site.deployed()["kept"] == 2, "the second revision")
+    site.config(againEnabled="false")
+    operator.wait_until(lambda: "again" not in site.revisions(), "it is removed")
+    site.config(againEnabled=None)
+    operator.wait_until(lambda: site.deployed().get("again") == 1, "it is installed again")
+    operator.wait_idle().stop()
+    before, again = site.revisions(), attack.uid("again")
+
+    # A memory from before the last revisions, and from before one release was installed again.
+    site.patch("secret", "addon-operator-state", {"data": older})
+    operator = site.start().wait_ready().wait_idle()
+    assert site.revisions() == {**before, "again": 2}, "a reinstallation costs one run"
+    assert attack.uid("again") == again
+    assert not [
+        each for each in operator.log.splitlines() if "changed by others" in each and "again" not in each
+    ]
+    site.config(againEnabled="false")
+    operator.wait_until(lambda: "again" not in site.revisions(), "it is removed")
+    operator.stop()
+    before.pop("again")
+    return before
+
+
 def test_a_memory_that_is_lost_or_put_back_costs_no_release(site: operator_site.Site) -> None:
     site.module("010-kept", {"a": '{{ .Values.kept.a | default "one" }}'}, values="keptEnabled: true")
     site.module("020-gone", {"a": "b"}, values="goneEnabled: true")
     left = site.module("030-left", {"a": "b"}, values="leftEnabled: true")
     site.module("040-theirs", {"a": "b"}, values="theirsEnabled: true")
+    site.module("060-again", {"a": "b"}, values="againEnabled: true")
     # Records where others edit Secrets: of a module, of one that goes, and one that somebody forges.
     attack = Attack(site, "secret")
     for case in ("edge", "away"):
         attack.module(f"050-{case}", {"a": "b"})
     operator = site.start().wait_ready().wait_idle()
     victims = {each: attack.victim(f"victim-{each}") for each in ("edge", "away", "guest")}
-    older = site.get("secret", "addon-operator-state")["data"]
-    site.config(kept="a: two\n")
-    operator.wait_until(lambda: site.deployed()["kept"] == 2, "the second revision")
-    operator.wait_idle().stop()
-    before = site.revisions()
-
-    # A memory from before the last revisions.
-    site.patch("secret", "addon-operator-state", {"data": older})
-    operator = site.start().wait_ready().wait_idle()
-    operator.stop()
-    assert site.revisions() == before
-    assert "others made or changed" not in operator.log
+    before = see_older_memory(site, operator, attack)
 
     claim = {"addon-operator.io/config-map": "another"}
     site.label("secret", "sh.helm.release.v1.theirs.v1", claim)

@@ -2,6 +2,8 @@
 
 import pathlib
 
+import pytest
+
 from addon_operator.helm.charts import chart_ignore
 from tests.support import rows
 
@@ -47,3 +49,9 @@ def test_rules_leave_out_what_helm_leaves_out(
 def test_a_chart_without_rules_keeps_everything(tmp_path: pathlib.Path) -> None:
     assert not chart_ignore.read(tmp_path).leaves_out(pathlib.PurePath("crds/a.yaml"))
     assert not chart_ignore.read(tmp_path / "missing").leaves_out(pathlib.PurePath("crds/a.yaml"))
+
+
+def test_a_file_of_more_than_64_kib_is_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / chart_ignore.FILE).write_text("a\n" * chart_ignore.MAX_FILE)
+    with pytest.raises(OSError, match="it has more than 0.0625 MiB"):
+        chart_ignore.read(tmp_path)

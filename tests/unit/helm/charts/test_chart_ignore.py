@@ -53,5 +53,5 @@ def test_a_chart_without_rules_keeps_everything(tmp_path: pathlib.Path) -> None:
 
 def test_a_file_of_more_than_64_kib_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / chart_ignore.FILE).write_text("a\n" * chart_ignore.MAX_FILE)
-    with pytest.raises(OSError, match="it has more than 0.0625 MiB"):
+    with pytest.raises(OSError, match=r"it has more than 0\.0625 MiB"):
         chart_ignore.read(tmp_path)

@@ -26,9 +26,11 @@ from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.modules import manifests, model
 from addon_operator.process.children import children
-from tests.support import kinds, programs
+from tests.support import api_server, kinds, programs
 
 NAMESPACE = "addons"
+MEMORY = "addon-operator-state"
+"""The Secret with what is remembered."""
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 
 
@@ -206,89 +208,14 @@ class FakeApi(client.KubeClient):
         return str(next(self._versions))
 
 
-class SecretApi(client.KubeClient):
-    """One Secret, with its resourceVersion as precondition."""
-
-    def __init__(self) -> None:
-        self.secret: dict[str, Any] | None = None
-        self.writes: list[str] = []
-        self.refusals: list[Exception] = []
-        """What the next writes end with."""
-        self.unread: list[Exception] = []
-        """What the next reads end with."""
-
-    def change(self, data: Mapping[str, str]) -> None:
-        """Write it as somebody else."""
-        self.secret = self._version({"metadata": {}, "data": dict(data)})
-
-    @override
-    async def get(
-        self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
-    ) -> client.Object:
-        await asyncio.sleep(0)
-        if self.unread:
-            raise self.unread.pop(0)
-        if self.secret is None or not path.endswith("-state"):
-            raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
-        return copy.deepcopy(self.secret)
-
-    @override
-    async def create(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
-    ) -> client.Object:
-        self._refuse()
-        self.writes.append("create")
-        if self.secret is not None:
-            raise api_errors.AlreadyExists(paths.target("POST", path), 409, "AlreadyExists", "there")
-        self.secret = self._version(body)
-        return copy.deepcopy(self.secret)
-
-    @override
-    async def patch(
-        self,
-        path: str,
-        patch: Mapping[str, Any] | list[Any],
-        type_: client.PatchType = client.PatchType.MERGE,
-        *,
-        query: Mapping[str, str] | None = None,
-    ) -> client.Object:
-        self._refuse()
-        self.writes.append("patch")
-        assert isinstance(patch, Mapping)
-        if self.secret is None:
-            raise api_errors.NotFound(paths.target("PATCH", path), 404, "NotFound", "gone")
-        if patch["metadata"]["resourceVersion"] != self.secret["metadata"]["resourceVersion"]:
-            raise api_errors.Conflict(paths.target("PATCH", path), 409, "Conflict", "changed")
-        self.secret = self._version({**self.secret, "data": {**self.secret.get("data", {}), **patch["data"]}})
-        return copy.deepcopy(self.secret)
-
-    @override
-    async def delete(
-        self,
-        path: str,
-        *,
-        propagation: str = "Background",
-        uid: str | None = None,
-        resource_version: str | None = None,
-    ) -> client.Object:
-        raise api_errors.NotFound(paths.target("DELETE", path), 404, "NotFound", "gone")
-
-    def _refuse(self) -> None:
-        if self.refusals:
-            raise self.refusals.pop(0)
-
-    def _version(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        before = 0 if self.secret is None else int(self.secret["metadata"]["resourceVersion"])
-        return {**body, "metadata": {**body["metadata"], "resourceVersion": str(before + 1)}}
-
-
 def call_of(verb: str, number: int) -> remembered.CallUnderWay:
     return remembered.CallUnderWay(verb=verb, number=number)
 
 
-def memory_of(api: client.KubeClient | None = None) -> memory.Memory:
+def memory_of(server: api_server.ApiServer | None = None) -> memory.Memory:
     """A memory that nobody has read yet."""
-    return memory.Memory(api or SecretApi(), NAMESPACE, "addon-operator", print)
+    kube = api_server.client_of(server or api_server.ApiServer())
+    return memory.Memory(kube, NAMESPACE, "addon-operator", print)
 
 
 def records(api: FakeApi) -> release_records.ReleaseRecords:
@@ -517,7 +444,8 @@ class World:
     capability_reads: int = 0
     take_ownership: release_types.TakeOwnership = release_types.TakeOwnership.ALWAYS
     live: "LiveCluster" = dataclasses.field(default_factory=LiveCluster)
-    secret: SecretApi = dataclasses.field(default_factory=SecretApi)
+    server: api_server.ApiServer = dataclasses.field(default_factory=api_server.ApiServer)
+    """Of the Secret with what is remembered."""
     remembered: memory.Memory | None = None
     """``None``: nothing is known, so every record counts as the operator's own."""
 
@@ -527,7 +455,7 @@ class World:
 
     async def restarted(self, *modules: model.Module) -> releases.ReleaseManager:
         """A new manager, as a restarted operator has it that leads."""
-        self.remembered = memory_of(self.secret)
+        self.remembered = memory_of(self.server)
         await self.remembered.load()
         manager = self.manager()
         manager.assign(modules)

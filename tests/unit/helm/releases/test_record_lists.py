@@ -13,6 +13,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.modules import model, module_config, release
+from tests.support import api_server
 from tests.unit.helm import fakes
 
 _ALL = "/api/v1/secrets"
@@ -105,12 +106,12 @@ def api() -> Api:
 
 
 @pytest.fixture
-def secret() -> fakes.SecretApi:
-    return fakes.SecretApi()
+def secret() -> api_server.ApiServer:
+    return api_server.ApiServer()
 
 
 async def started(
-    api: Api, secret: fakes.SecretApi, *modules: tuple[str, str]
+    api: Api, secret: api_server.ApiServer, *modules: tuple[str, str]
 ) -> release_records.ReleaseRecords:
     """The records as a restarted operator with these modules, and their namespaces, has them."""
     where = places.ReleaseLocations("addons")
@@ -129,7 +130,7 @@ def calls(records: release_records.ReleaseRecords) -> release_calls.ReleaseCalls
     return release_calls.ReleaseCalls(records, lambda _, __: None)
 
 
-async def test_without_modules_elsewhere_there_is_one_list(api: Api, secret: fakes.SecretApi) -> None:
+async def test_without_modules_elsewhere_there_is_one_list(api: Api, secret: api_server.ApiServer) -> None:
     api.put("addons", "web")
     records = await started(api, secret, ("web", ""))
     assert list(await records.read_all()) == ["web"]
@@ -138,7 +139,7 @@ async def test_without_modules_elsewhere_there_is_one_list(api: Api, secret: fak
 
 
 async def test_a_release_elsewhere_is_found_when_no_module_names_its_namespace_any_more(
-    api: Api, secret: fakes.SecretApi
+    api: Api, secret: api_server.ApiServer
 ) -> None:
     before = await started(api, secret, ("web", "edge"))
     assert await before.read_all() == {}
@@ -156,7 +157,7 @@ async def test_a_release_elsewhere_is_found_when_no_module_names_its_namespace_a
     assert list(await (await started(api, secret)).read_all()) == ["edge/web"]
 
 
-async def test_a_release_whose_record_is_gone_is_forgotten(api: Api, secret: fakes.SecretApi) -> None:
+async def test_a_release_whose_record_is_gone_is_forgotten(api: Api, secret: api_server.ApiServer) -> None:
     api.put("edge", "web", operator="addons")
     first = await started(api, secret, ("web", "edge"))
     await first.read_all()
@@ -171,7 +172,7 @@ async def test_a_release_whose_record_is_gone_is_forgotten(api: Api, secret: fak
 
 
 async def test_what_a_build_without_a_memory_remembered_is_read_once(
-    api: Api, secret: fakes.SecretApi
+    api: Api, secret: api_server.ApiServer
 ) -> None:
     api.put("edge", "web", operator="addons")
     metadata = {
@@ -189,7 +190,7 @@ async def test_what_a_build_without_a_memory_remembered_is_read_once(
 
 
 async def test_what_another_operator_or_nobody_of_ours_made_elsewhere_does_not_count(
-    api: Api, secret: fakes.SecretApi
+    api: Api, secret: api_server.ApiServer
 ) -> None:
     api.put("edge", "theirs", operator="other")
     api.put("edge", "foreign")
@@ -205,7 +206,7 @@ async def test_what_another_operator_or_nobody_of_ours_made_elsewhere_does_not_c
 
 
 async def test_without_the_right_to_list_the_cluster_each_namespace_is_listed(
-    api: Api, secret: fakes.SecretApi
+    api: Api, secret: api_server.ApiServer
 ) -> None:
     api.forbidden = {_ALL, _path("locked")}
     api.put("edge", "web", operator="addons")
@@ -219,7 +220,7 @@ async def test_without_the_right_to_list_the_cluster_each_namespace_is_listed(
 
 
 async def test_a_namespace_that_may_not_be_read_now_is_not_forgotten(
-    api: Api, secret: fakes.SecretApi
+    api: Api, secret: api_server.ApiServer
 ) -> None:
     api.put("locked", "db", operator="addons")
     first = await started(api, secret, ("db", "locked"))
@@ -245,7 +246,7 @@ LIES: dict[str, dict[str, object]] = {
 
 
 async def test_no_call_begins_while_helm_would_take_a_record_for_another_revision(
-    api: Api, secret: fakes.SecretApi
+    api: Api, secret: api_server.ApiServer
 ) -> None:
     records = await started(api, secret, ("web", "edge"))
     api.put("edge", "web", operator="addons")
@@ -268,7 +269,7 @@ async def test_no_call_begins_while_helm_would_take_a_record_for_another_revisio
 
 
 async def test_a_revision_from_which_helm_cannot_count_on_is_refused(
-    api: Api, secret: fakes.SecretApi
+    api: Api, secret: api_server.ApiServer
 ) -> None:
     records = await started(api, secret, ("web", "edge"))
     most = 2**63 - 2

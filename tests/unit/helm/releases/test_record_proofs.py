@@ -99,7 +99,7 @@ async def test_that_a_call_begins_is_written_before_it_does(
     written: list[int] = []
 
     def rendering(values: Any) -> str:  # noqa: ANN401 - JSON
-        written.append(len(forging.secret.writes))
+        written.append(len(forging.server.writes))
         return render(values)
 
     forging.helm.render = rendering
@@ -214,9 +214,9 @@ async def test_a_memory_that_is_older_than_the_records_learns_from_them(
 ) -> None:
     manager = await begun(forging)
     await manager.ensure(asked(module_dir))
-    older = copy.deepcopy(forging.secret.secret)
+    older = forging.server.get("Secret", fakes.MEMORY)
     await manager.ensure(asked(module_dir, size=2))
-    forging.secret.secret = older
+    forging.server.put(older)
     assert await (await begun(forging)).deployed(WEB) is not None
     assert forging.remembered is not None
     assert forging.remembered.of(PLACE).deployed == 2
@@ -229,10 +229,10 @@ async def test_what_a_call_left_that_was_cut_off_is_made_again(
     await manager.ensure(asked(module_dir))
     assert forging.remembered is not None
     await forging.remembered.write()
-    before = copy.deepcopy(forging.secret.secret)
+    before = forging.server.get("Secret", fakes.MEMORY)
     await manager.ensure(asked(module_dir, size=2))
     # Killed between Helm's last write and the digest.
-    forging.secret.secret = before
+    forging.server.put(before)
     del forging.api.labels("web", 2)[release.DIGEST_LABEL]
     manager = await begun(forging)
     assert forging.remembered is not None

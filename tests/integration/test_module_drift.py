@@ -193,7 +193,7 @@ def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret
     site: operator_site.Site, modules: module_objects.Modules, helm: pathlib.Path
 ) -> None:
     site.use_helm(helm)
-    with_app(site)
+    module = with_app(site)
     operator = site.start().wait_ready()
     settle(modules, operator)
     before = site.revisions()
@@ -223,20 +223,27 @@ def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret
     assert "geheim" not in everywhere
     assert "Z2VoZWlt" not in everywhere
 
-    # It is found after a restart, and over when it is undone.
+    # It is found after a restart.
     operator.stop()
     patch(site, "service/app", {"spec": {"selector": {"app": "elsewhere"}}}, "carol")
-    again = site.start().wait_ready()
+    again = site.start(WATCH_MODULES="true").wait_ready()
     again.wait_until(
         lambda: (
             "Service app: /spec/selector/app (by carol)" in modules.condition("web", "Drifted")["message"]
         ),
         "it is found",
     )
+    # It is over when it is undone, when somebody runs the module, and when its mode changes.
     patch(site, "configmap/web", {"data": {"a": "b"}})
-    patch(site, "secret/hidden", {"stringData": {"password": "geheim"}})
-    patch(site, "service/app", {"spec": {"selector": {"app": "app"}}})
+    again.wait_metric(2, "module_drifted_resources", module="web")
+    site.command("module", "run", "web")
     modules.wait(again, "web", Drifted="False")
+    patch(site, "service/app", {"spec": {"selector": {"app": "elsewhere"}}}, "carol")
+    modules.wait(again, "web", Drifted="True")
+    (module / "module.yaml").write_text("drift: {mode: correct}\n")
+    modules.wait(again, "web", Drifted="False")
+    assert site.get("service", "app")["spec"]["selector"] == {"app": "app"}
+    assert site.secret_data("hidden") == {"password": "Z2VoZWlt"}
     assert site.revisions() == before
     again.stop()
 

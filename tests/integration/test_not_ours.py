@@ -88,7 +88,26 @@ kind: ClusterRole
 metadata: {name: NAMESPACE-part, labels: {NAMESPACE/aggregate: "yes"}}
 rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 """
-VALUES: Final = {"image": "1", "size": "10Gi", "pull": "own", "handed": "false"}
+APPLIED: Final = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {applied: platform}\n"
+FAILING: Final = """\
+{{ if .Values.web.fails }}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: wrong}
+spec: {ports: [{port: 0}]}
+{{ end }}
+"""
+VALUES: Final = {
+    "image": "1",
+    "size": "10Gi",
+    "pull": "own",
+    "handed": "false",
+    "applied": "chart",
+    "fails": "false",
+}
+
+IMAGE: Final = "/spec/template/spec/containers/0/image"
 
 Object = dict[str, Any]
 
@@ -172,6 +191,16 @@ CASES: Final[Mapping[str, Case]] = {
         ],
         "2026-02-02T00:00:00Z",
     ),
+    "what a program of the release wrote": Case(
+        lambda site: site.patch("configmap", "web", {"data": {"program": "own"}}, manager="app"),
+        lambda site: (site.data("web") or {})["program"],
+        "own",
+    ),
+    "what others apply": Case(
+        lambda site: site.apply(APPLIED, manager="platform"),
+        lambda site: (site.data("web") or {})["applied"],
+        "platform",
+    ),
 }
 
 
@@ -195,17 +224,31 @@ def kept(site: operator_site.Site) -> dict[str, object]:
     return {name: case.read(site) for name, case in CASES.items()}
 
 
+def pull_secrets(site: operator_site.Site) -> list[str]:
+    found = site.get("serviceaccount", "app")["imagePullSecrets"]
+    return sorted(each["name"] for each in found)
+
+
 def images(site: operator_site.Site) -> set[str]:
     found = (site.get("deployment", name) for name in ("own", "beside", "handed"))
     return {each["spec"]["template"]["spec"]["containers"][0]["image"].rpartition(":")[2] for each in found}
 
 
-def test_what_others_made_of_objects_is_no_drift_and_stays_when_they_are_written(
+def test_what_others_made_of_objects_is_no_drift_and_stays_when_they_are_written(  # noqa: PLR0915 - one cluster
     site: operator_site.Site, modules: module_objects.Modules, helm: pathlib.Path
 ) -> None:
     site.use_helm(helm)
-    module = site.module("010-web", {"a": "b"}, values="webEnabled: true\n")
-    parts = [workload("own"), workload("beside"), workload("handed", HANDED), workload("plain"), OTHERS]
+    data = {"program": "chart", "applied": "{{ .Values.web.applied }}"}
+    module = site.module("010-web", data, values="webEnabled: true\n")
+    (module / "module.yaml").write_text("remediation: {rollback: true}\n")
+    parts = [
+        workload("own"),
+        workload("beside"),
+        workload("handed", HANDED),
+        workload("plain"),
+        OTHERS,
+        FAILING,
+    ]
     (module / "templates" / "app.yaml").write_text("".join(parts).replace("NAMESPACE", site.namespace))
     site.kubectl("create", "-f", write(site, VOLUME))
     set_values(site)
@@ -231,20 +274,34 @@ def test_what_others_made_of_objects_is_no_drift_and_stays_when_they_are_written
     assert kept(site) == there
     assert replicas("plain")(site) == 2
 
+    # A rollback keeps them, too.
+    set_values(site, image="bad", handed="true", fails="true")
+    operator.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is taken back"
+    )
+    assert (kept(site), images(site)) == (there, {"2"})
+
     # A chart that wants more, or something else of its own, gets it.
-    set_values(site, image="3", handed="true", size="30Gi", pull="other")
+    set_values(site, image="3", handed="true", size="30Gi", pull="other", applied="changed")
     operator.wait_until(lambda: images(site) == {"3"}, "the edit is there")
     modules.wait(operator, "web", Ready="True", Drifted="False")
-    assert kept(site) == {**there, "a claim that grew": "30Gi"}
-    accounts = site.get("serviceaccount", "app")["imagePullSecrets"]
-    assert sorted(each["name"] for each in accounts) == ["other", "platform"]
+    there |= {"a claim that grew": "30Gi", "what others apply": "changed"}
+    assert kept(site) == there
+    assert pull_secrets(site) == ["other", "platform"]
 
     # The record is as others made it, and the checksum that of the chart: nothing is due.
     before = site.revisions()
     assert "No release would change." in site.command("plan").stdout
     operator.stop()
-    again = site.start().wait_ready().wait_idle()
+    again = site.start(DRIFT_MODE="correct").wait_ready().wait_idle()
     modules.wait(again, "web", Ready="True", Drifted="False")
+
+    # Neither does a correction of other fields change them.
+    site.patch("deployment", "own", [{"op": "replace", "path": IMAGE, "value": "example.com/app:0"}])
+    site.patch("serviceaccount", "app", {"imagePullSecrets": [{"name": "platform"}]})
+    again.wait_metric(2, "resources_corrected_total", module="web")
+    modules.wait(again, "web", Ready="True", Drifted="False")
+    assert (kept(site), images(site), pull_secrets(site)) == (there, {"3"}, ["other", "platform"])
     assert site.revisions() == before
     again.stop()
     gone(site)

@@ -1,7 +1,8 @@
 """What others do to the resources of releases all the time, and what a chart's user does not call drift.
 
 An autoscaler writes how many pods there are, an injector of certificates which authority webhooks are asked
-with, an inventory marks everything, and admission policies change each pod and each written Deployment.
+with, a platform adds its pull secret to each account, somebody enlarges claims, an inventory marks
+everything, and admission policies change each pod and each written Deployment.
 """
 
 import base64
@@ -87,13 +88,36 @@ class Others:
         for thing in things:
             if thing.kind in _SCALED:
                 self._scale(thing)
+            elif thing.kind == "ServiceAccount":
+                self._add_pull_secret(thing)
+            elif thing.kind == "PersistentVolumeClaim":
+                more = {"spec": {"resources": {"requests": {"storage": f"{500 + self._round}Gi"}}}}
+                self._patch(thing.path, more, "kubectl-edit")
             elif thing.kind.endswith("WebhookConfiguration"):
                 self._inject(thing)
             if thing.kind not in _UNMARKED:
                 self._patch(thing.path, {"metadata": {"labels": {_MARK: str(self._round)}}}, "inventory")
 
     def _scale(self, thing: release_view.Thing) -> None:
+        root, _, name = thing.path.rpartition("/")
+        namespace = root.split("/namespaces/")[1].split("/")[0]
+        place = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/trial-{name}"
+        target = {"apiVersion": "apps/v1", "kind": thing.kind, "name": name}
+        body = {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": f"trial-{name}", "namespace": namespace},
+            "spec": {"scaleTargetRef": target, "maxReplicas": 9},
+        }
+        self._releases.api.request(
+            "PATCH", f"{place}?fieldManager=trial", body, "application/apply-patch+yaml"
+        )
         self._patch(f"{thing.path}/scale", {"spec": {"replicas": 1 + self._round % 2}}, "autoscaler")
+
+    def _add_pull_secret(self, thing: release_view.Thing) -> None:
+        secrets = self._releases.read(thing).get("imagePullSecrets") or []
+        if (added := {"name": "platform"}) not in secrets:
+            self._patch(thing.path, {"imagePullSecrets": [*secrets, added]}, "platform")
 
     def _inject(self, thing: release_view.Thing) -> None:
         found = self._releases.read(thing)

@@ -86,7 +86,7 @@ _REMEDIES: Final = (
         ),
     ),
     (
-        re2.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready"),
+        re2.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready\. status: [^F]"),
         "; HELM_TIMEOUT says how long a step of Helm may take",
     ),
     (

@@ -26,6 +26,10 @@ class Others:
         del dropped
         return ()
 
+    def written(self) -> Collection[manifests.Identity]:
+        """Return which objects of this release others are known to have written."""
+        return ()
+
     def is_known(self, place: places.ReleaseLocation) -> bool:
         """Say whether :meth:`give_up` knows what the release of that place has."""
         del place

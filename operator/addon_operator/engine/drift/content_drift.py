@@ -67,6 +67,10 @@ class _Followed:
     found: content_differences.Found = dataclasses.field(default_factory=dict)
     deployed: release_types.Deployed | None = None
     """What the release consists of, if that has just been read."""
+    mode: drift_config.DriftMode | None = None
+    """As of the last look at all of it."""
+    is_corrected: bool = False
+    """Whether what differs is put back this once, whatever the mode is."""
     told: drift_report.DriftReport | None = None
     not_kept: set[tuple[watched_resources.Watched, field_drift.Path]] = dataclasses.field(default_factory=set)
     """What the API server or an admission webhook writes otherwise each time."""
@@ -126,11 +130,25 @@ class ContentDrift(watched_resources.ResourceListener):
                 self._tell(events.DriftChanged(module, None))
             return
         followed = self._modules.setdefault(module, _Followed())
+        followed.mode = self._config_of(module).mode
         followed.pending.update(resources)
         followed.not_kept.clear()
         for watched in followed.found.keys() - set(resources):
             del followed.found[watched]
         self._join(module)
+
+    def compare_again(self, module: names.ModuleName, *, corrects: bool) -> None:
+        """Compare all again after a run if the module's mode is another one, or somebody asked for the run.
+
+        ``corrects``: then what differs is put back, but not in the mode ``ignore``.
+        """
+        if (followed := self._modules.get(module)) is None:
+            return
+        mode = self._config_of(module).mode
+        if corrects or mode is not followed.mode:
+            followed.mode, followed.is_corrected = mode, corrects
+            followed.pending.update(self._resources.watched_of(module) or ())
+            self._look_in(module, 0.0)
 
     def missing(self, modules: Iterable[names.ModuleName]) -> None:
         """See :class:`.ResourceListener`: what is absent comes back as it was."""
@@ -256,6 +274,7 @@ class ContentDrift(watched_resources.ResourceListener):
                 followed.found.pop(watched, None)
                 followed.refused.pop(watched, None)
                 self._given_up.discard(watched)
+        followed.is_corrected = False
         self._show(module, followed)
 
     async def _found(self, find: Callable[..., content_differences.Outcome]) -> content_differences.Outcome:
@@ -397,7 +416,8 @@ class ContentDrift(watched_resources.ResourceListener):
         watched: watched_resources.Watched,
         differences: Sequence[field_drift.Difference],
     ) -> bool:
-        if self._config_of(module).mode is not drift_config.DriftMode.CORRECT:
+        is_mode = self._config_of(module).mode is drift_config.DriftMode.CORRECT
+        if not (is_mode or self._modules[module].is_corrected):
             return False
         if (opens := self._opening(module)) is not None:
             self._modules[module].pending.add(watched)

@@ -68,6 +68,10 @@ class FollowedReleases:
         """Say whether the resources of this revision are followed."""
         return self._followed.get(module) == revision
 
+    def compare_again(self, module: names.ModuleName, *, corrects: bool) -> None:
+        """See :meth:`.ContentDrift.compare_again`."""
+        self._content.compare_again(module, corrects=corrects)
+
     def leave(self, module: names.ModuleName) -> None:
         """Follow nothing of the module's release any more."""
         self._modules.discard(module)
@@ -125,6 +129,10 @@ class FollowedReleases:
             kept = f"removed without {', '.join(homes)}: the operator or another module is there"
             self._tell(events.Noted(kept, module))
         return (*others, *gone)
+
+    def written(self, module: names.ModuleName) -> frozenset[manifests.Identity]:
+        """Return which objects of the module's release others are known to have written."""
+        return frozenset(self._resources.by_others(module))
 
     async def later(
         self, module: names.ModuleName, resources: Sequence[manifests.ManifestResource]
@@ -238,6 +246,9 @@ class _Others(release_types.Others):
         self, dropped: Sequence[manifests.ManifestResource]
     ) -> tuple[manifests.ManifestResource, ...]:
         return await self._followed.give_up(self._module, dropped)
+
+    def written(self) -> frozenset[manifests.Identity]:
+        return self._followed.written(self._module)
 
     def is_known(self, place: places.ReleaseLocation) -> bool:
         return self._followed.is_known(place)

@@ -17,6 +17,7 @@ from addon_operator.kube.informers import (
     projections,
     watch_health,
 )
+from addon_operator.modules.drift import not_ours
 from addon_operator.modules.health import resource_health
 
 ObjectKey = object_changes.ObjectKey
@@ -107,7 +108,7 @@ class KindWatch(object_changes.ObjectListener):
 
     def open(self, watches: informers.Informers) -> None:
         """Begin to follow the objects."""
-        projection = Work() if self.scope.is_work else projections.Content()
+        projection = Work() if self.scope.is_work else projections.Content(not_ours.is_ours)
         self._subscription = watches.subscribe(self.scope.selection, projection, self)
 
     def close(self) -> None:
@@ -141,6 +142,10 @@ class KindWatch(object_changes.ObjectListener):
     def wanting(self, key: ObjectKey) -> frozenset[names.ModuleName]:
         """Return the modules that have the object."""
         return frozenset(self._wanted.get(key, ()))
+
+    def is_by_others(self, key: ObjectKey) -> bool:
+        """Say whether others are known to have written the object."""
+        return self._subscription is not None and self._subscription.entry(key) == projections.BY_OTHERS
 
     def is_missing(self, key: ObjectKey) -> bool:
         """Say whether the object is known not to be there."""

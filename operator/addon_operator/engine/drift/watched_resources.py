@@ -330,6 +330,13 @@ class WatchedResources(kind_watch.KindWatchListener):
                 )
         return tuple(each for each in clear if kinds[each] in gone)
 
+    def by_others(self, module: names.ModuleName) -> Iterator[manifests.Identity]:
+        """Yield which of the module's objects others are known to have written."""
+        for each in self._followed.get(module, _ModuleResources()).watched:
+            if self._open[self.scope_of(each)].is_by_others(each.key):
+                group = each.resource.api_version.rpartition("/")[0]
+                yield group, each.resource.kind, each.key.namespace, each.key.name
+
     def give_up(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
     ) -> tuple[manifests.ManifestResource, ...]:

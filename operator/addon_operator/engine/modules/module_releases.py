@@ -240,6 +240,8 @@ class ModuleReleases:
         else:
             self.healths.expect(name)
         self._followed.follow(name, outcome.revision)
+        is_asked = insists and activation == module_requests.ACTIVATION_COMMAND
+        self._followed.compare_again(name, corrects=is_asked)
         if not outcome.held_back:
             await self.let_go(name)
 

@@ -8,13 +8,8 @@ import yaml
 
 from addon_operator.documents import yaml_loader
 from addon_operator.helm import helm_errors, release_types, verbs
-from addon_operator.helm.releases import release_planning
-from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import connection
+from addon_operator.helm.releases import hook_objects, release_planning
 
-_LINES: Final = 5
-_MOST_PODS: Final = 3
-_LONGEST: Final = 500
 _HOOK: Final = "helm.sh/hook"
 
 
@@ -42,45 +37,27 @@ class ChartTests:
                 raise helm_errors.HelmError(
                     self._request.module, f"the chart's tests do not run: {error}"
                 ) from None
-        pods = await self._pods()
-        if pods is not None and not pods:
+        tests = await self._tests()
+        if tests is not None and not tests:
             return
+        live, module = self._planner.live, self._request.module
+        # Else their names are taken, and no test ever succeeds again.
+        await hook_objects.clear(live, module, tests or ())
         try:
             await verbs.test(self._planner.helm, self._request.call, self._planner.options.timeout)
         except helm_errors.HelmError as error:
-            told = await self._last_lines(pods or ())
-            raise helm_errors.HelmError(
-                self._request.module, f"the chart's tests failed: {error.message}{told}"
-            ) from None
+            told = await hook_objects.last_lines(live, module, tests or (), self._request.redact)
+            raise helm_errors.HelmError(module, f"the chart's tests failed: {error.message}{told}") from None
 
-    async def _pods(self) -> tuple[str, ...] | None:
-        """Return the names of the pods that test; ``None`` if other objects do, or it is not known."""
+    async def _tests(self) -> tuple[str, ...] | None:
+        """Return the manifests of the tests; ``None`` if these are not known."""
         record = await self._planner.records.get(self._request.module)
         try:
             content = None if record is None else await self._planner.records.content(record)
         except helm_errors.ReleaseRecordError:
             return None
         hooks = () if content is None else content.hooks
-        tests = await asyncio.to_thread(lambda: [each for text in hooks for each in _tests(text)])
-        return tuple(str(each["metadata"]["name"]) for each in tests if each.get("kind") == "Pod") or (
-            None if tests else ()
-        )
-
-    async def _last_lines(self, pods: tuple[str, ...] | list[str]) -> str:
-        namespace = self._planner.helm.places.of(self._request.module).namespace
-        told = ""
-        for pod in pods[:_MOST_PODS]:
-            path = paths.of("v1", "pods", namespace=namespace, name=pod) + "/log"
-            try:
-                answer = await self._planner.records.kube.request(
-                    connection.Request("GET", path, {"tailLines": str(_LINES)})
-                )
-            except api_errors.KubernetesError:
-                continue
-            lines = " | ".join(answer.body.decode("utf-8", "replace").split("\n")).strip(" |")
-            if lines:
-                told += f"; pod {pod} wrote last: {self._request.redact(lines[-_LONGEST:])}"
-        return told
+        return await asyncio.to_thread(lambda: tuple(text for text in hooks if any(_tests(text))))
 
 
 def _tests(text: str) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from addon_operator.helm import command, helm_errors, messages, release_types
 from addon_operator.helm.releases import (
+    hook_objects,
     keeper,
     live_objects,
     merge_conflicts,
@@ -164,6 +165,15 @@ class FailedTries:
             if resource not in staying:
                 await self._delete(resource, number)
         return staying.kept.values()
+
+    async def clear_hooks(self) -> None:
+        """Remove what the hooks of the tries left; raises :class:`.HelmError` for what cannot be deleted."""
+        hooks = [text for _, content in self._own for text in content.hooks]
+        since = min((record.made for record, _ in self._own), default=0.0)
+        try:
+            await hook_objects.clear(self._live, self._request.module, hooks, since)
+        except api_errors.ApiError as error:
+            raise self._error(error, "what hooks of failed revisions left cannot be deleted") from error
 
     async def adapt(self, manifest: str) -> None:
         """Bring objects that failed tries made to what the next installation wants, for a Helm that does not.

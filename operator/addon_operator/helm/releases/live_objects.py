@@ -2,19 +2,20 @@
 
 import asyncio
 import contextlib
+import copy
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.documents import manifest_diff
+from addon_operator.documents import json_pointers, manifest_diff
 from addon_operator.helm import messages, places
 from addon_operator.helm.releases import record_format
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client
+from addon_operator.kube.client import client, connection
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import crd_files, keeping, manifests
-from addon_operator.modules.drift import field_owners, not_ours
+from addon_operator.modules.drift import corrections, field_owners, not_ours
 
 _FIELD_MANAGER: Final = "helm"
 # What server-side apply cannot read as the kind's type is, for the API server, an error of its own.
@@ -29,6 +30,9 @@ _AUTOSCALERS: Final = (
     ("HorizontalPodAutoscaler", "autoscaling/v2"),
     ("ScaledObject", "keda.sh/v1alpha1"),
 )
+_LINES: Final = "5"
+_LONGEST: Final = 500
+"""Characters of what a pod wrote last."""
 _UNTYPED: Final = "failed to create typed patch object"
 
 
@@ -214,7 +218,17 @@ class LiveObjects:
         """
         place = self._places.of(module)
         path = await self._path(resource, place.namespace)
-        entries = (await self._cluster.get(path))["metadata"].get("managedFields") or []
+        there = await self._cluster.get(path)
+        around = not_ours.Surroundings(place.namespace)
+        if json_pointers.find(there, not_ours.REPLICAS) != json_pointers.find(body, not_ours.REPLICAS):
+            scaled = await self.scaled([resource.namespace or place.namespace])
+            around = dataclasses.replace(around, scaled=scaled)
+        body = copy.deepcopy(body)
+        for each in await asyncio.to_thread(
+            lambda: list(corrections.live_values(None, None, body, there, around))
+        ):
+            manifests.put(body, each.path, each.live)
+        entries = there["metadata"].get("managedFields") or []
         if any(map(_is_by_patches, entries)):
             merged, fields = field_owners.as_applied(entries, _is_by_patches), "/metadata/managedFields"
             operations = [
@@ -226,6 +240,23 @@ class LiveObjects:
             )
         owned = manifests.owned(body, place.name, place.namespace)
         await self._cluster.apply(path, owned, field_manager=_FIELD_MANAGER, force=True)
+
+    async def pods_of(self, job: manifests.Object) -> list[manifests.Object]:
+        """Return the pods of a Job; raises what the client raises."""
+        metadata = job["metadata"]
+        path = paths.of("v1", "pods", namespace=metadata["namespace"])
+        selector = f"job-name={metadata['name']}"
+        return [page async for pages in self._cluster.pages(path, label_selector=selector) for page in pages]
+
+    async def last_lines(self, pod: manifests.Object) -> str:
+        """Return what a pod wrote last, on one line; empty if nobody knows."""
+        metadata = pod["metadata"]
+        path = paths.of("v1", "pods", namespace=metadata["namespace"], name=metadata["name"]) + "/log"
+        try:
+            answer = await self._cluster.request(connection.Request("GET", path, {"tailLines": _LINES}))
+        except api_errors.KubernetesError:
+            return ""
+        return " | ".join(answer.body.decode("utf-8", "replace").split("\n")).strip(" |")[-_LONGEST:]
 
     async def scaled(self, namespaces: Collection[str]) -> frozenset[not_ours.Target]:
         """Return what autoscalers in these namespaces scale; raises what the client raises."""

@@ -9,12 +9,12 @@ import asyncio
 import copy
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.helm import remembered
-from addon_operator.helm.releases import left_objects, release_planning
+from addon_operator.helm.releases import left_objects, live_objects, release_records
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
 from addon_operator.kube.discovery import discovery
@@ -36,14 +36,20 @@ class _Written:
 
 
 async def of_release(
-    planner: release_planning.ReleasePlanner, module: names.ModuleName, before: str, after: str
+    records: release_records.ReleaseRecords,
+    live: live_objects.LiveObjects,
+    module: names.ModuleName,
+    before: str,
+    after: str,
+    written: Collection[manifests.Identity] = (),
 ) -> tuple[manifests.Fields, tuple[remembered.SaidField, ...]]:
     """Return what objects keep, by what the next manifest calls them, and what that says there.
 
-    ``before``: the manifest of the deployed revision. Raises what the client raises when there is no answer.
+    ``before``: the manifest of the deployed revision; ``written``: what others are known to have written.
+    Raises what the client raises when there is no answer.
     """
-    live, place = planner.live, planner.helm.places.of(module)
-    found = await asyncio.to_thread(_concerned, before, after, place.namespace)
+    place = records.places.of(module)
+    found = await asyncio.to_thread(_concerned, before, after, place.namespace, written)
     if not found:
         return {}, ()
     turns = asyncio.Semaphore(_AT_ONCE)
@@ -63,20 +69,28 @@ async def of_release(
         # An autoscaler need not be in the release.
         scaled = await live.scaled({each.resource.namespace or place.namespace for each in replicas})
         around = dataclasses.replace(around, scaled=around.scaled | scaled)
-    memory = planner.records.memory
-    return await asyncio.to_thread(_fields, pairs, around, memory.of(place).said, memory.digest)
+    said, digest = records.memory.of(place).said, records.memory.digest
+    return await asyncio.to_thread(_fields, pairs, around, said, digest)
 
 
-def _concerned(before: str, after: str, namespace: str) -> Sequence[_Written]:
+def _concerned(
+    before: str, after: str, namespace: str, written: Collection[manifests.Identity]
+) -> Sequence[_Written]:
     had, has = (_may_keep(each, namespace) for each in (before, after))
-    if missing := had.keys() - has.keys():
-        # They may have lost what a row is about.
+    # An object may have lost what a row is about.
+    if missing := {*had, *_of_manifest(written, namespace)} - has.keys():
         found = manifests.find_objects(after, lambda each: each.identity(namespace) in missing)
         has |= {each.identity(namespace): (each, body) for each, body in found}
     if missing := has.keys() - had.keys():
         found = manifests.find_objects(before, lambda each: each.identity(namespace) in missing)
         had |= {each.identity(namespace): (each, body) for each, body in found}
     return [_Written(each, had[key][1] if key in had else None, body) for key, (each, body) in has.items()]
+
+
+def _of_manifest(written: Collection[manifests.Identity], namespace: str) -> Iterator[manifests.Identity]:
+    """Yield what manifests call these objects: they may name a namespace for one of the whole cluster."""
+    for group, kind, place, name in written:
+        yield group, kind, place or namespace, name
 
 
 def _may_keep(

@@ -19,6 +19,7 @@ from addon_operator.helm.releases import (
     left_objects,
     left_over,
     live_objects,
+    live_values,
     record_format,
     release_calls,
     release_records,
@@ -116,6 +117,11 @@ class ReleasePlanner:
             directory,
         )
 
+    def tries_of(self, request: release_types.ReleaseRequest) -> failed_tries.FailedTries:
+        """Make what looks after the failed tries of a release."""
+        retaining = self.keeper_of(request.module, request.others, request.directory)
+        return failed_tries.FailedTries(self.helm, self.records, self.live, request, retaining, self.calls)
+
     async def keep(
         self, request: release_types.ReleaseRequest, record: release_records.Record, *losing: keeper.Source
     ) -> tuple[manifests.ManifestResource, ...]:
@@ -158,6 +164,24 @@ class ReleasePlanner:
             content = await self.records.content(record)
         unserved = tuple(each for each in resources if (each.api_version, each.kind) not in served)
         return record, content, unserved
+
+    async def as_live(
+        self, request: release_types.ReleaseRequest, before: str, *others: str
+    ) -> tuple[str, ...]:
+        """Return manifests with what others made of the objects that the first one has.
+
+        See :mod:`.live_values`. What cannot be read stays as it is.
+        """
+        made = []
+        namespace = self.helm.places.of(request.module).namespace
+        for manifest in (before, *others):
+            fields: manifests.Fields = {}
+            with contextlib.suppress(api_errors.KubernetesError):
+                fields, _ = await live_values.of_release(
+                    self.records, self.live, request.module, before, manifest, request.others.written()
+                )
+            made.append(await asyncio.to_thread(manifests.with_fields, manifest, fields, namespace))
+        return tuple(made)
 
     async def clear_left(
         self, module: names.ModuleName, before: str, tried: Sequence[str], after: str
@@ -469,6 +493,10 @@ class ReleasePlanner:
         if applied is None:
             return False
         namespace = self.helm.places.of(request.module).namespace
+        if await asyncio.to_thread(self.same, applied, rendered, again, namespace):
+            return True
+        # The record has what others made of the objects.
+        applied, rendered, again = await self.as_live(request, applied, rendered, again)
         return await asyncio.to_thread(self.same, applied, rendered, again, namespace)
 
     def same(self, applied: str, rendered: str, again: str, namespace: str) -> bool:

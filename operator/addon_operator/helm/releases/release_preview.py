@@ -54,6 +54,7 @@ async def _shown(
     else:
         action, manifest = release_types.PlannedAction.UPGRADE, plan.manifest
         before = await _applied(planner, request, plan.record)
+        before, manifest = await planner.as_live(request, before, manifest)
     changes = await asyncio.to_thread(_difference, request, before, manifest)
     known = before
     if plan.record is not None and plan.record.revision.status == release.FAILED:
@@ -99,7 +100,8 @@ async def changes(
 ) -> tuple[manifest_diff.ManifestChange, ...]:
     """Return what an upgrade would change."""
     before = await _applied(planner, request, plan.record)
-    return await asyncio.to_thread(_difference, request, before, plan.manifest)
+    before, manifest = await planner.as_live(request, before, plan.manifest)
+    return await asyncio.to_thread(_difference, request, before, manifest)
 
 
 def summary(

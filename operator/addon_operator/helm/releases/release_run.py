@@ -26,6 +26,7 @@ from addon_operator.documents import json_documents
 from addon_operator.helm import helm_errors, messages, release_types, remembered, verbs
 from addon_operator.helm.releases import (
     failed_tries,
+    hook_objects,
     keeper,
     left_over,
     live_values,
@@ -70,9 +71,7 @@ class ReleaseRun:
         self._keeper = planner.keeper_of(request.module, request.others, request.directory)
         self._had = ""
         self._going: tuple[manifests.ManifestResource, ...] = ()
-        self._tries = failed_tries.FailedTries(
-            planner.helm, planner.records, planner.live, request, self._keeper, planner.calls
-        )
+        self._tries = planner.tries_of(request)
 
     async def run(self) -> release_types.ReleaseOutcome:
         """Do it; see :meth:`.ReleaseManager.ensure`."""
@@ -153,6 +152,7 @@ class ReleaseRun:
         await self._set_aside(plan.manifest)
         await self._leave_out(plan.manifest)
         await self._keep(plan.manifest)
+        await self._free_jobs(plan.manifest)
         await self._forget_failed(plan.rendered)
         last = self._last_record().revision
         # Helm copies labels: this is another try, whatever came of the last one.
@@ -174,7 +174,12 @@ class ReleaseRun:
         namespace = self._helm.places.of(self._request.module).namespace
         with self._stopwatch.measured(release_types.Operation.CHECK):
             self._live, self._said = await live_values.of_release(
-                self._planner, self._request.module, before, plan.manifest
+                self._records,
+                self._planner.live,
+                self._request.module,
+                before,
+                plan.manifest,
+                self._request.others.written(),
             )
             manifest = await asyncio.to_thread(manifests.with_fields, plan.manifest, self._live, namespace)
         return dataclasses.replace(plan, manifest=manifest)
@@ -202,6 +207,7 @@ class ReleaseRun:
         with self._stopwatch.measured(release_types.Operation.CHECK):
             # Records of tries go before the next call.
             await self._tries.read()
+            await self._tries.clear_hooks()
             await self._tries.check_refusal(record, plan.manifest)
             if not is_install:
                 is_left = await self._planner.calls.left_by_call(record)
@@ -233,6 +239,23 @@ class ReleaseRun:
         self, error: helm_errors.HelmError, manifest: str, description: str
     ) -> helm_errors.HelmError:
         return await merge_conflicts.explained(error, self._planner.live, manifest, description)
+
+    async def _with_last_lines(self, error: helm_errors.HelmError) -> helm_errors.HelmError:
+        """Return the error of a hook that failed with what its pods wrote last: they go with the next try."""
+        request = self._request
+        try:
+            record = await self._records.read(request.module)
+            hooks = () if record is None else (await self._records.content(record)).hooks
+        except (helm_errors.ReleaseRecordError, api_errors.KubernetesError):
+            return error
+        return await hook_objects.explained(error, self._planner.live, hooks, request.redact)
+
+    async def _free_jobs(self, manifest: str) -> None:
+        """See :func:`.hook_objects.free_jobs`."""
+        module, before = self._request.module, [self._had, *self._tries.applied]
+        namespace = self._helm.places.of(module).namespace
+        with self._stopwatch.measured(release_types.Operation.CHECK):
+            await hook_objects.free_jobs(self._planner.live, module, namespace, before, manifest)
 
     async def _forget_failed(self, rendered: release.Rendered | None) -> None:
         """Let another try of what failed take the place of the revision that failed.
@@ -301,6 +324,7 @@ class ReleaseRun:
             except helm_errors.HelmError as error:
                 await self._sign_failed(plan, number, await self._planner.calls.end(self._request.module))
                 await self._warn_of_fields(unknown, plan.manifest)
+                error = await self._with_last_lines(error)
                 if (blamed := await failed_tries.blamed(self._records, error)) is not error:
                     raise blamed from error
                 explained = await self._explained(error, plan.manifest, error.message)

@@ -14,6 +14,7 @@ from addon_operator.helm import helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
     failed_tries,
     keeper,
+    live_values,
     release_planning,
     release_records,
     uninstalling,
@@ -48,6 +49,9 @@ class Rollback:
         last, earlier = found[-1], found[:-1]
         target = await self._target(earlier, unhealthy=unhealthy)
         try:
+            tries = self._planner.tries_of(self._request)
+            await tries.read()
+            await tries.clear_hooks()
             if target is None:
                 if await failed_tries.was_deployed(self._records, earlier):
                     return self._refused(failed, "no earlier revision was deployed and healthy")
@@ -58,6 +62,7 @@ class Rollback:
                 await removal.run(last)
                 return self._told(failed, "the release is uninstalled, as there was none before")
             await self._let_read(target)
+            await self._keep_live(last, target)
             made = {**await self._records.released(target), "version": last.revision.number + 1}
             try:
                 await self._roll_back(last, target)
@@ -99,6 +104,20 @@ class Rollback:
         if unserved and (gone := frozenset(await self._request.others.give_up(unserved))):
             change = functools.partial(manifests.without, is_spared=gone.__contains__)
             await self._records.rewrite(target, change)
+
+    async def _keep_live(self, last: release_records.Record, target: release_records.Record) -> None:
+        """Let objects keep what is not ours."""
+        request, records, before = self._request, self._records, ""
+        with contextlib.suppress(helm_errors.ReleaseRecordError):
+            before = await records.manifest(last)
+        after = await records.manifest(target)
+        fields, _ = await live_values.of_release(
+            records, self._planner.live, request.module, before, after, request.others.written()
+        )
+        if fields:
+            namespace = records.places.of(request.module).namespace
+            change = functools.partial(manifests.with_fields, fields=fields, namespace=namespace)
+            await records.rewrite(target, change, is_other=False)
 
     async def _roll_back(self, last: release_records.Record, target: release_records.Record) -> None:
         module = self._request.module

@@ -135,25 +135,29 @@ class Presence:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Content:
-    """Keeps nothing but that the object is there; a change is one of its content, as the metadata tell.
+    """Keeps of an object whether others wrote it; a change is one of its content, as the metadata tell.
 
     Of a kind with a generation, that counts, and who manages which field; what was written to status and
     scale does not. Of others every write is a change.
     """
 
+    is_ours: Callable[[str], bool] = lambda _: True
+    """Whether a field manager is none of the others."""
+
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced]:
         """See :class:`Projection`."""
-        return await reduced(objects, _written)
+        return await reduced(objects, self._written)
 
-
-def _written(data: bytes) -> Reduced:
-    metadata = orjson.loads(data).get("metadata") or {}
-    if not (generation := metadata.get("generation")):
-        return Reduced(b"{}", str(metadata.get("resourceVersion")).encode())
-    entries = metadata.get("managedFields") or ()
-    managers = [entry for entry in entries if isinstance(entry, dict) and not entry.get("subresource")]
-    content = [generation, metadata.get("labels"), metadata.get("annotations"), managers]
-    return Reduced(b"{}", digest(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)))
+    def _written(self, data: bytes) -> Reduced:
+        metadata = orjson.loads(data).get("metadata") or {}
+        entries = [each for each in metadata.get("managedFields") or () if isinstance(each, dict)]
+        writers = (str(each.get("manager")) for each in entries if each.get("subresource") != "status")
+        entry = b"{}" if all(map(self.is_ours, writers)) else BY_OTHERS
+        if not (generation := metadata.get("generation")):
+            return Reduced(entry, str(metadata.get("resourceVersion")).encode())
+        managers = [each for each in entries if not each.get("subresource")]
+        content = [generation, metadata.get("labels"), metadata.get("annotations"), managers]
+        return Reduced(entry, digest(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)))
 
 
 async def reduced(objects: Sequence[bytes], one: Callable[[bytes], Reduced]) -> list[Reduced]:
@@ -163,6 +167,8 @@ async def reduced(objects: Sequence[bytes], one: Callable[[bytes], Reduced]) -> 
     return await asyncio.to_thread(lambda: [one(data) for data in objects])
 
 
+BY_OTHERS: Final = b'{"others":true}'
+"""The entry of :class:`Content` for an object that others wrote."""
 _PRESENT: Final = Reduced(b"{}", b"")
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import jsonpatch
 import pytest
 
 from addon_operator.hook_contract.outputs import object_operations
@@ -26,102 +25,6 @@ CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x",
 TARGET = {"kind": "ConfigMap", "name": "x", "namespace": "default"}
 
 
-class Stored:
-    """The ConfigMap ``x`` in a fake API server."""
-
-    def __init__(self, server: ApiServer, data: dict[str, Any] | None) -> None:
-        self.body: dict[str, Any] | None = None
-        self.version = 0
-        self.edits: list[Callable[[], None]] = []
-        """What others do between our reading and our writing, one for each write."""
-        self.put(data)
-        server.on("POST", PATH, self.create)
-        server.on("GET", X, self.get)
-        for subresource in ("", "/status"):
-            server.on("PUT", X + subresource, self.replace)
-            server.on("PATCH", X + subresource, self.patch)
-        server.on("DELETE", X, self.delete)
-
-    def put(self, data: dict[str, Any] | None) -> None:
-        self.version += 1
-        metadata = {
-            "name": "x",
-            "namespace": "default",
-            "resourceVersion": str(self.version),
-            "uid": f"u{self.version}",
-        }
-        self.body = None if data is None else {**CONFIG_MAP, "metadata": metadata, "data": data}
-
-    @property
-    def data(self) -> dict[str, Any] | None:
-        return None if self.body is None else self.body["data"]
-
-    def get(self, _: Asked) -> Answer:
-        return status(404, "NotFound") if self.body is None else Answer(self.body)
-
-    def create(self, asked: Asked) -> Answer:
-        if self.body is not None:
-            return status(409, "AlreadyExists", "it is there")
-        self.put(asked.body.get("data") or {})
-        return Answer(self.body, 201)
-
-    def replace(self, asked: Asked) -> Answer:
-        if self.edits:
-            self.edits.pop(0)()
-        if self.body is None:
-            return status(404, "NotFound")
-        if asked.body["metadata"]["resourceVersion"] != self.body["metadata"]["resourceVersion"]:
-            return status(409, "Conflict", "it was modified")
-        self.put(asked.body.get("data") or {})
-        return Answer(self.body)
-
-    def patch(self, asked: Asked) -> Answer:
-        if self.edits:
-            self.edits.pop(0)()
-            return status(409, "Conflict", "it was modified")
-        if self.body is None and "apply" not in asked.headers["content-type"]:
-            return status(404, "NotFound", "it is not there")
-        if "json-patch" in asked.headers["content-type"]:
-            self.put(jsonpatch.apply_patch(self.body, asked.body)["data"])
-        else:
-            self.put({**(self.data or {}), **asked.body.get("data", {})})
-        return Answer(self.body)
-
-    def delete(self, _: Asked) -> Answer:
-        if self.body is None:
-            return status(404, "NotFound", "it is not there")
-        uid, self.body = self.body["metadata"]["uid"], None
-        return Answer({"kind": "Status", "status": "Success", "details": {"uid": uid}})
-
-
-def offer(server: ApiServer, *kinds: tuple[str, str, str, str]) -> None:
-    """Script the discovery of kinds: apiVersion, kind, plural, scope."""
-    server.on("GET", "/version", {"gitVersion": "v1.36.0"})
-    for root, core in (("/api", True), ("/apis", False)):
-        versions: dict[str, list[dict[str, Any]]] = {}
-        for api_version, kind, plural, scope in kinds:
-            if ("/" in api_version) is not core:
-                entry = {"resource": plural, "responseKind": {"kind": kind}, "scope": scope}
-                versions.setdefault(api_version, []).append(entry)
-        items = [
-            {
-                "metadata": {"name": api_version.rpartition("/")[0]},
-                "versions": [{"version": api_version.rpartition("/")[2], "resources": resources}],
-            }
-            for api_version, resources in versions.items()
-        ]
-        server.on("GET", root, {"kind": "APIGroupDiscoveryList", "items": items})
-
-
-KINDS = (
-    ("v1", "ConfigMap", "configmaps", "Namespaced"),
-    ("v1", "Pod", "pods", "Namespaced"),
-    ("v1", "Namespace", "namespaces", "Cluster"),
-    ("apps/v1", "Deployment", "deployments", "Namespaced"),
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", "Cluster"),
-)
-
-
 class Bench:
     """A patcher on a fake API server."""
 
@@ -134,7 +37,29 @@ class Bench:
         self.deletions = own_deletions.OwnDeletions()
         catalog = discovery.Catalog(kube, pauses)
         self.patcher = object_patches.ObjectPatcher(kube, catalog, self.deletions, informing.JqHere(), pauses)
-        offer(server, *KINDS)
+
+    def store(self, **data: Any) -> None:  # noqa: ANN401 - JSON
+        """Let the ConfigMap ``x`` have this data."""
+        self.server.put({**CONFIG_MAP, "data": data})
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return self.server.get("ConfigMap", "x", "default")
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        data: dict[str, Any] | None = self.body["data"] if self.server.names("ConfigMap") else None
+        return data
+
+    def edit_after_reading(self, *edits: Callable[[], None]) -> None:
+        """Have others do this between our reading and our writing, one for each time."""
+
+        def read(edit: Callable[[], None] = lambda: None) -> Answer:
+            answer = Answer(self.body) if self.server.names("ConfigMap") else status(404, "NotFound")
+            edit()
+            return answer
+
+        self.server.on("GET", X, *(lambda _, edit=each: read(edit) for each in edits), lambda _: read())
 
     async def run(self, *documents: dict[str, Any]) -> None:
         operations = object_operations.parse("\n".join(map(json.dumps, documents)), "hook a.sh")
@@ -179,97 +104,97 @@ def creation(operation: str, **data: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("operation", ["Create", "CreateOrUpdate", "CreateIfNotExists"])
 async def test_a_missing_object_is_created(bench: Bench, operation: str) -> None:
-    stored = Stored(bench.server, None)
     await bench.run(creation(operation, a="1"))
-    assert stored.data == {"a": "1"}
+    assert bench.data == {"a": "1"}
     assert bench.last("POST").query == {"fieldManager": "addon-operator"}
 
 
 async def test_create_fails_when_the_object_exists(bench: Bench) -> None:
-    stored = Stored(bench.server, {"old": "1"})
+    bench.store(old="1")
     assert await bench.refusal(creation("Create", a="1")) == (
         "hook a.sh: KUBERNETES_PATCH_PATH, document [0] (Create): the API server did not create "
-        'configmaps in namespace "default" (409 AlreadyExists): it is there'
+        'configmaps in namespace "default" (409 AlreadyExists): configmaps "x" already exists'
     )
-    assert stored.data == {"old": "1"}
+    assert bench.data == {"old": "1"}
 
 
 async def test_create_if_not_exists_leaves_an_object_alone(bench: Bench) -> None:
-    stored = Stored(bench.server, {"old": "1"})
+    bench.store(old="1")
     await bench.run(creation("CreateIfNotExists", a="1"))
-    assert stored.data == {"old": "1"}
+    assert bench.data == {"old": "1"}
 
 
 async def test_create_or_update_replaces_the_whole_object(bench: Bench) -> None:
-    stored = Stored(bench.server, {"old": "1"})
+    bench.store(old="1")
     await bench.run(creation("CreateOrUpdate", a="1"))
-    assert stored.data == {"a": "1"}
+    assert bench.data == {"a": "1"}
 
 
 async def test_create_or_update_survives_edits_of_others(bench: Bench) -> None:
-    stored = Stored(bench.server, {"old": "1"})
-    stored.edits = [lambda: stored.put({"other": "1"}), lambda: stored.put({"other": "2"})]
+    bench.store(old="1")
+    bench.edit_after_reading(lambda: bench.store(other="1"), lambda: bench.store(other="2"))
     await bench.run(creation("CreateOrUpdate", a="1"))
-    assert stored.data == {"a": "1"}
+    assert bench.data == {"a": "1"}
     assert len(bench.pauses.seconds) == 2
 
 
 async def test_create_or_update_survives_a_deletion_by_others(bench: Bench) -> None:
-    stored = Stored(bench.server, {"old": "1"})
-    stored.edits = [lambda: stored.put(None)]
+    bench.store(old="1")
+    bench.edit_after_reading(lambda: bench.server.delete("ConfigMap", "x", "default"))
     await bench.run(creation("CreateOrUpdate", a="1"))
-    assert stored.data == {"a": "1"}
+    assert bench.data == {"a": "1"}
 
 
 async def test_a_conflict_that_does_not_end_is_reported(bench: Bench) -> None:
-    stored = Stored(bench.server, {"old": "1"})
-    stored.edits = [lambda: stored.put({"other": "1"}) for _ in range(20)]
-    assert "(409 Conflict): it was modified" in await bench.refusal(creation("CreateOrUpdate", a="1"))
+    bench.store(old="1")
+    bench.edit_after_reading(*[lambda: bench.store(other="1")] * 20)
+    assert "(409 Conflict): " in await bench.refusal(creation("CreateOrUpdate", a="1"))
     assert len(bench.pauses.seconds) == 9
 
 
 async def test_an_update_of_a_subresource_leaves_the_rest_of_the_object_alone(bench: Bench) -> None:
-    Stored(bench.server, {"old": "1"})
+    bench.store(old="1")
+    bench.server.on("PUT", f"{X}/status", bench.body)
     await bench.run({**creation("CreateOrUpdate", a="1"), "subresource": "status"})
     assert bench.writes == [f"POST {PATH}", f"PUT {X}/status"]
 
 
 async def test_a_merge_patch_changes_what_it_names(bench: Bench) -> None:
-    stored = Stored(bench.server, {"old": "1"})
+    bench.store(old="1")
     await bench.run({"operation": "MergePatch", **TARGET, "mergePatch": {"data": {"new": "2"}}})
-    assert stored.data == {"old": "1", "new": "2"}
+    assert bench.data == {"old": "1", "new": "2"}
     assert bench.last("PATCH").headers["content-type"] == "application/merge-patch+json"
 
 
 async def test_a_json_patch_is_sent_as_one(bench: Bench) -> None:
-    stored = Stored(bench.server, {"old": "1", "keep": "2"})
+    bench.store(old="1", keep="2")
     await bench.run(
         {"operation": "JSONPatch", **TARGET, "jsonPatch": [{"op": "remove", "path": "/data/old"}]}
     )
-    assert stored.data == {"keep": "2"}
+    assert bench.data == {"keep": "2"}
     assert bench.last("PATCH").body == [{"op": "remove", "path": "/data/old"}]
 
 
 async def test_a_patch_may_be_for_a_subresource(bench: Bench) -> None:
-    Stored(bench.server, {})
+    bench.store()
+    bench.server.on("PATCH", f"{X}/status", bench.body)
     patch = {"operation": "MergePatch", **TARGET, "mergePatch": {"status": {}}, "subresource": "/status"}
     await bench.run(patch)
     assert bench.writes == [f"PATCH {X}/status"]
 
 
 async def test_a_conflict_of_a_patch_is_tried_again(bench: Bench) -> None:
-    stored = Stored(bench.server, {"old": "1"})
-    stored.edits = [lambda: None]
+    bench.store(old="1")
+    bench.server.refuse(409, lambda asked: asked.method == "PATCH")
     await bench.run({"operation": "MergePatch", **TARGET, "mergePatch": {"data": {"new": "2"}}})
-    assert stored.data == {"old": "1", "new": "2"}
+    assert bench.data == {"old": "1", "new": "2"}
 
 
 async def test_a_patch_that_asks_for_a_version_fails_on_another_one(bench: Bench) -> None:
-    stored = Stored(bench.server, {"old": "1"})
-    stored.edits = [lambda: None]
+    bench.store(old="1")
     patch = {"metadata": {"resourceVersion": "77"}, "data": {"new": "2"}}
     assert "409 Conflict" in await bench.refusal({"operation": "MergePatch", **TARGET, "mergePatch": patch})
-    assert stored.data == {"old": "1"}
+    assert bench.data == {"old": "1"}
 
 
 PATCHES: list[dict[str, Any]] = [
@@ -283,37 +208,36 @@ PATCHES: list[dict[str, Any]] = [
 async def test_a_patch_of_a_missing_object_fails_unless_that_is_ignored(
     bench: Bench, patch: dict[str, Any]
 ) -> None:
-    Stored(bench.server, None)
     assert "404 NotFound" in await bench.refusal({**patch, **TARGET})
     await bench.run({**patch, **TARGET, "ignoreMissingObject": True})
 
 
 async def test_a_jq_patch_replaces_the_object_by_its_result(bench: Bench) -> None:
-    stored = Stored(bench.server, {"a": "1"})
+    bench.store(a="1")
     await bench.run({"operation": "JQPatch", **TARGET, "jqFilter": ".data.b = .data.a | del(.data.a)"})
-    assert stored.data == {"b": "1"}
-    assert bench.last("PUT").body["metadata"]["uid"] == "u1"
+    assert bench.data == {"b": "1"}
+    assert bench.last("PUT").body["metadata"]["uid"] == bench.body["metadata"]["uid"]
 
 
 async def test_a_jq_patch_starts_from_the_newest_object_after_a_conflict(bench: Bench) -> None:
-    stored = Stored(bench.server, {"n": 1})
-    stored.edits = [lambda: stored.put({"n": 10})]
+    bench.store(n=1)
+    bench.edit_after_reading(lambda: bench.store(n=10))
     await bench.run(
         {"operation": "JQPatch", **TARGET, "jqFilter": ".data.n += 1 | del(.metadata.resourceVersion)"}
     )
-    assert stored.data == {"n": 11}
+    assert bench.data == {"n": 11}
 
 
 async def test_a_jq_patch_that_changes_nothing_writes_nothing(bench: Bench) -> None:
-    Stored(bench.server, {"n": 1})
+    bench.store(n=1)
     await bench.run({"operation": "JQPatch", **TARGET, "jqFilter": ".data.n = 1"})
     assert bench.writes == []
 
 
 async def test_a_jq_patch_tells_true_from_1(bench: Bench) -> None:
-    stored = Stored(bench.server, {"n": 1})
+    bench.store(n=1)
     await bench.run({"operation": "JQPatch", **TARGET, "jqFilter": ".data.n = true"})
-    assert stored.data == {"n": True}
+    assert bench.data == {"n": True}
 
 
 async def test_a_jq_patch_of_the_scale_reads_the_scale(bench: Bench) -> None:
@@ -339,7 +263,7 @@ async def test_a_jq_patch_of_the_scale_reads_the_scale(bench: Bench) -> None:
     ids=["none", "two", "another", "number", "error", "large"],
 )
 async def test_a_jq_patch_without_a_usable_object_fails(bench: Bench, expression: str, message: str) -> None:
-    Stored(bench.server, {"n": 1})
+    bench.store(n=1)
     bench.server.on("PUT", X, status(400, "BadRequest"))
     text = await bench.refusal({"operation": "JQPatch", **TARGET, "jqFilter": expression})
     assert text.startswith("hook a.sh: KUBERNETES_PATCH_PATH, document [0] (JQPatch): ")
@@ -347,25 +271,21 @@ async def test_a_jq_patch_without_a_usable_object_fails(bench: Bench, expression
 
 
 async def test_what_jq_says_of_a_secret_is_not_reported(bench: Bench) -> None:
-    stored = Stored(bench.server, {"key": "czNjcmV0"})
-    assert stored.body is not None
-    stored.body["kind"] = "Secret"
+    bench.server.on("GET", X, {**CONFIG_MAP, "kind": "Secret", "data": {"key": "czNjcmV0"}})
     text = await bench.refusal({"operation": "JQPatch", **TARGET, "jqFilter": ".data.key | @base64d - 1"})
     assert "the log shows what jq says, but for a Secret" in text
     assert "s3cret" not in text
 
 
 async def test_apply_is_server_side(bench: Bench) -> None:
-    stored = Stored(bench.server, None)
     await bench.run({**creation("Apply", a="1"), "fieldManager": "me", "force": True})
     asked = bench.last("PATCH")
     assert asked.headers["content-type"] == "application/apply-patch+yaml"
     assert asked.query == {"fieldManager": "me", "force": "true"}
-    assert stored.data == {"a": "1"}
+    assert bench.data == {"a": "1"}
 
 
 async def test_each_hook_applies_under_its_own_name(bench: Bench) -> None:
-    Stored(bench.server, None)
     await bench.run(creation("Apply", a="1"))
     assert bench.last("PATCH").query["fieldManager"] == "addon-operator:web/a.sh"
 
@@ -391,9 +311,9 @@ async def test_what_a_webhook_says_of_an_apply_is_in_the_log_alone(bench: Bench)
     [("Delete", "Foreground"), ("DeleteInBackground", "Background"), ("DeleteNonCascading", "Orphan")],
 )
 async def test_a_deletion_has_its_policy(bench: Bench, operation: str, policy: str) -> None:
-    stored = Stored(bench.server, {})
+    bench.store()
     await bench.run({"operation": operation, **TARGET})
-    assert stored.body is None
+    assert bench.data is None
     assert bench.last("DELETE").body["propagationPolicy"] == policy
     assert bench.deletions.deleted_by(KEY) == OWNER
 
@@ -402,7 +322,6 @@ async def test_a_deletion_has_its_policy(bench: Bench, operation: str, policy: s
 async def test_a_missing_object_is_deleted_already_unless_the_hook_insists(
     bench: Bench, operation: str
 ) -> None:
-    Stored(bench.server, None)
     await bench.run({"operation": operation, **TARGET})
     assert bench.deletions.deleted_by(KEY) is None
     assert "404 NotFound" in await bench.refusal(
@@ -442,7 +361,7 @@ async def test_the_wait_for_a_deletion_ends_and_names_what_holds_the_object(benc
 
 
 async def test_a_deletion_that_meets_nothing_waits_for_nothing(bench: Bench) -> None:
-    Stored(bench.server, {"a": "1"})
+    bench.store(a="1")
     await bench.run({"operation": "Delete", **TARGET})
     assert bench.waited_for == []
 
@@ -480,11 +399,10 @@ async def test_a_deletion_that_is_refused_is_not_noted(bench: Bench) -> None:
 
 
 async def test_operations_run_in_order_up_to_the_first_that_fails(bench: Bench) -> None:
-    stored = Stored(bench.server, None)
     later = {"operation": "MergePatch", **TARGET, "mergePatch": {"data": {"late": "1"}}}
     text = await bench.refusal(creation("Create", a="1"), creation("Create", a="2"), later)
     assert "document [1] (Create)" in text
-    assert stored.data == {"a": "1"}
+    assert bench.data == {"a": "1"}
 
 
 @pytest.mark.parametrize(
@@ -508,7 +426,6 @@ async def test_operations_run_in_order_up_to_the_first_that_fails(bench: Bench) 
 async def test_what_cannot_be_meant_is_reported_before_anything_is_done(
     bench: Bench, bad: dict[str, Any], message: str
 ) -> None:
-    Stored(bench.server, None)
     assert (
         await bench.refusal(creation("Create", a="1"), bad) == f"hook a.sh: KUBERNETES_PATCH_PATH, {message}"
     )
@@ -527,12 +444,12 @@ async def test_an_object_may_follow_the_definition_of_its_kind(
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     bench.server.on("POST", path, Answer(definition, 201))
     bench.server.on("POST", "/apis/example.org/v1/widgets", Answer(widget, 201))
-    known, slow = KINDS, 2
+    slow = 2
 
     async def sleep(seconds: float) -> None:
         await Pauses.sleep(bench.pauses, seconds)
         if len(bench.pauses.seconds) == slow:
-            offer(bench.server, *known, ("example.org/v1", "Widget", "widgets", "Cluster"))
+            bench.server.serve("Widget", "example.org/v1", namespaced=False)
 
     monkeypatch.setattr(bench.pauses, "sleep", sleep)
     await bench.run({"operation": "Create", "object": definition}, {"operation": "Create", "object": widget})

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from tests.integration import operator_process, operator_site
+from tests.integration import definitions, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -18,17 +18,22 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 
 def test_a_purge_and_a_delete_are_warnings_and_events(site: operator_site.Site) -> None:
     site.values("webEnabled: true\napiEnabled: true")
-    site.module("010-web", {"color": "green"})
+    web, group = site.module("010-web", {"color": "green"}), f"{site.namespace}.example.com"
+    (web / "templates" / "claim.yaml").write_text(CLAIM)
+    (web / "templates" / "things.yaml").write_text(definitions.definition(group, "things", "v1"))
     api = site.module("020-api", {"color": "green"})
     (api / "module.yaml").write_text("removal: {data: delete}\n")
     (api / "templates" / "claim.yaml").write_text(CLAIM)
     site.config(**{"global": "a: 1"})
     site.start().wait_ready().stop()
-    # Another name is no wish that its data goes.
+    kind = site.get("crd", f"things.{group}")["metadata"]["uid"]
+    # The chart moves its definition to crds/, and another name is no wish that its data goes.
+    (web / "crds").mkdir()
+    (web / "templates" / "things.yaml").rename(web / "crds" / "things.yaml")
     api.rename(site.modules / "030-backend")
     site.values("webEnabled: true\nbackendEnabled: true")
-    operator = site.start().wait_ready().wait_idle()
-    operator.wait_until(lambda: site.revisions() == {"web": 1, "backend": 1}, "it is purged")
+    operator = site.start(REMOVAL_DATA="delete").wait_ready().wait_idle()
+    operator.wait_until(lambda: site.revisions() == {"web": 2, "backend": 1}, "it is purged")
     assert "deletionTimestamp" not in site.get("pvc", "api-data")["metadata"]
     operator.wait_logged("its directory is gone while another module is new")
     line = operator.wait_logged("release api is purged: no module directory explains it")
@@ -43,6 +48,8 @@ def test_a_purge_and_a_delete_are_warnings_and_events(site: operator_site.Site) 
     operator.wait_until(
         lambda: len(site.objects("events", fieldSelector=selector)) == 2, "the deletion is an Event, too"
     )
+    operator.wait_until(lambda: site.find("pvc", "web-data") is None, "its data goes, as the setting says")
+    assert site.get("crd", f"things.{group}")["metadata"]["uid"] == kind
     operator.stop()
 
 

@@ -16,8 +16,8 @@ from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from tests.support import api_server, logs
 
-COLLECTION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-OBJECT = f"{COLLECTION}/addon-operator"
+KIND = "MutatingWebhookConfiguration"
+OBJECT = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/addon-operator"
 SPEC = specs.WebhookSpec("pods.addon-operator.io", "/mutate-pods", ("CREATE",), "pods")
 WANTED = specs.WebhookConfiguration(specs.ConfigurationKind.MUTATING, "addon-operator", (SPEC,))
 NEWER = dataclasses.replace(WANTED, webhooks=(dataclasses.replace(SPEC, timeout_seconds=9),))
@@ -44,65 +44,51 @@ class Bundle(certificate_store.CertificateStore):
 
 
 class Stored:
-    """One configuration of an API server, with the rules of resourceVersion."""
+    """One configuration of the API server."""
 
     def __init__(self, server: api_server.ApiServer) -> None:
-        self.body: dict[str, Any] | None = None
-        self.version = 0
-        self.writes = 0
-        server.on("GET", OBJECT, self._get)
-        server.on("POST", COLLECTION, self._create)
-        server.on("PUT", OBJECT, self._replace)
-        server.on("DELETE", OBJECT, self._delete)
+        self._server = server
+        self._by_others = 0
+
+    @property
+    def body(self) -> dict[str, Any] | None:
+        found = self._server.objects(KIND)
+        return found[0] if found else None
 
     @property
     def webhook(self) -> dict[str, Any]:
-        assert self.body is not None
-        found: dict[str, Any] = self.body["webhooks"][0]
+        found: dict[str, Any] = self._server.get(KIND, "addon-operator")["webhooks"][0]
         return found
 
     @property
     def owners(self) -> list[dict[str, str]]:
-        assert self.body is not None
-        found: list[dict[str, str]] = self.body["metadata"].get("ownerReferences", [])
+        metadata = self._server.get(KIND, "addon-operator")["metadata"]
+        found: list[dict[str, str]] = metadata.get("ownerReferences", [])
         return found
 
     @property
     def bundle(self) -> bytes:
         return base64.b64decode(self.webhook["clientConfig"]["caBundle"])
 
+    @property
+    def writes(self) -> int:
+        """How often the operator has changed it."""
+        changes = [change for change in self._server.history if change.object["kind"] == KIND]
+        return len(changes) - self._by_others
+
+    def put(self, body: dict[str, Any]) -> None:
+        """Write it as somebody else."""
+        self._by_others += 1
+        self._server.put(body)
+
     def edit(self, **fields: object) -> None:
-        assert self.body is not None
-        self._store(self.body | {"webhooks": [self.webhook | fields]})
+        """Change fields of the webhook as somebody else."""
+        self.put(self._server.get(KIND, "addon-operator") | {"webhooks": [self.webhook | fields]})
 
-    def _store(self, body: dict[str, Any]) -> api_server.Answer:
-        self.version += 1
-        metadata = body["metadata"] | {"resourceVersion": str(self.version)}
-        self.body = body | {"metadata": metadata}
-        return api_server.Answer(self.body)
-
-    def _get(self, asked: api_server.Asked) -> api_server.Answer:
-        return api_server.Answer(self.body) if self.body else api_server.status(404, "NotFound")
-
-    def _create(self, asked: api_server.Asked) -> api_server.Answer:
-        if self.body is not None:
-            return api_server.status(409, "AlreadyExists")
-        self.writes += 1
-        return self._store(asked.body)
-
-    def _replace(self, asked: api_server.Asked) -> api_server.Answer:
-        if self.body is None:
-            return api_server.status(404, "NotFound")
-        if asked.body["metadata"]["resourceVersion"] != str(self.version):
-            return api_server.status(409, "Conflict")
-        self.writes += 1
-        return self._store(asked.body)
-
-    def _delete(self, asked: api_server.Asked) -> api_server.Answer:
-        if self.body is None:
-            return api_server.status(404, "NotFound")
-        self.body = None
-        return api_server.Answer({})
+    def delete(self) -> None:
+        """Delete it as somebody else."""
+        self._by_others += 1
+        self._server.delete(KIND, "addon-operator", None)
 
 
 @pytest.fixture
@@ -203,7 +189,7 @@ async def test_an_edit_is_undone_and_reported(
 async def test_a_deleted_configuration_comes_back(replicas: Replicas, stored: Stored) -> None:
     registrar = replicas.start()
     await registrar.ensure()
-    stored.body = None
+    stored.delete()
     await registrar.ensure()
     assert stored.bundle == b"one"
 
@@ -211,10 +197,12 @@ async def test_a_deleted_configuration_comes_back(replicas: Replicas, stored: St
 async def test_labels_and_annotations_of_others_stay(replicas: Replicas, stored: Stored) -> None:
     registrar = replicas.start()
     await registrar.ensure()
-    assert stored.body is not None
-    stored.body["metadata"]["annotations"]["theirs"] = "yes"
-    stored.edit(rules=[])
+    body = stored.body
+    assert body is not None
+    body["metadata"]["annotations"]["theirs"] = "yes"
+    stored.put(body | {"webhooks": [stored.webhook | {"rules": []}]})
     await registrar.ensure()
+    assert stored.body is not None
     assert stored.body["metadata"]["annotations"]["theirs"] == "yes"
 
 
@@ -288,8 +276,7 @@ async def test_what_an_old_version_writes_all_the_same_is_replaced_at_once(
     # One that knows nothing of the annotation keeps it.
     annotations = stored.body["metadata"]["annotations"] | older["metadata"]["annotations"]
     assert registration.REPLACED in annotations
-    stored.body = older | {"metadata": stored.body["metadata"] | {"annotations": annotations}}
-    stored.edit()
+    stored.put(older | {"metadata": stored.body["metadata"] | {"annotations": annotations}})
     await new.ensure()
     assert stored.webhook["timeoutSeconds"] == 9
 
@@ -458,7 +445,13 @@ async def test_a_new_bundle_makes_it_look_at_once(
 
 
 CHARTS = dataclasses.replace(WANTED, made_by_others=True)
-EMPTY = {"metadata": {"name": "addon-operator", "labels": {"app.kubernetes.io/managed-by": "Helm"}}}
+EMPTY = api_server.an_object(
+    KIND,
+    "addon-operator",
+    None,
+    "admissionregistration.k8s.io/v1",
+    labels={"app.kubernetes.io/managed-by": "Helm"},
+)
 OWNED = dataclasses.replace(WANTED, namespace="system")
 NAMESPACE = {"metadata": {"name": "system", "uid": "1"}}
 
@@ -466,7 +459,7 @@ NAMESPACE = {"metadata": {"name": "system", "uid": "1"}}
 async def test_what_the_chart_has_made_is_filled_and_stays_the_charts(
     replicas: Replicas, stored: Stored
 ) -> None:
-    stored.body = EMPTY | {"metadata": EMPTY["metadata"] | {"resourceVersion": "0"}}
+    stored.put(EMPTY)
     await replicas.start(CHARTS).ensure()
     assert stored.bundle == b"one"
     assert stored.body is not None
@@ -476,10 +469,10 @@ async def test_what_the_chart_has_made_is_filled_and_stays_the_charts(
 async def test_what_the_chart_has_removed_is_not_made_again(
     replicas: Replicas, stored: Stored, server: api_server.ApiServer
 ) -> None:
-    stored.body = EMPTY | {"metadata": EMPTY["metadata"] | {"resourceVersion": "0"}}
+    stored.put(EMPTY)
     registrar = replicas.start(CHARTS)
     await registrar.ensure()
-    stored.body = None
+    stored.delete()
     with pytest.raises(
         registration.ConfigurationMissingError, match=r"addon-operator does not exist.*helm upgrade"
     ):
@@ -509,7 +502,7 @@ async def test_a_configuration_goes_away_with_the_namespace_of_the_operator(
     await registrar.ensure()
     assert stored.writes == 1
     # Somebody has deleted the namespace, and with it the configuration, and made it again.
-    stored.body = None
+    stored.delete()
     server.on("GET", "/api/v1/namespaces/system", {"metadata": {"name": "system", "uid": "2"}})
     await registrar.ensure()
     assert stored.owners == [owner | {"uid": "2"}]
@@ -519,9 +512,10 @@ async def test_one_that_was_registered_without_an_owner_gets_it_beside_others(
     replicas: Replicas, stored: Stored, server: api_server.ApiServer
 ) -> None:
     await replicas.start(dataclasses.replace(OWNED, namespace="")).ensure()
-    assert stored.body is not None
-    other = {"apiVersion": "v1", "kind": "Node", "name": "system", "uid": "9"}
-    stored.body["metadata"]["ownerReferences"] = [other]
+    body = stored.body
+    assert body is not None
+    body["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": "system", "uid": "9"}]
+    stored.put(body)
     server.on("GET", "/api/v1/namespaces/system", NAMESPACE)
     await replicas.start(OWNED).ensure()
     assert [one["kind"] for one in stored.owners] == ["Node", "Namespace"]

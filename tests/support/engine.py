@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from addon_operator.app import graph, parts, tools
 from addon_operator.engine import events, introspection, state
+from addon_operator.engine import intents as intents_module
 from addon_operator.engine.bindings import binding_events, process_slots, webhooks
 from addon_operator.helm import memory
 from addon_operator.hook_contract import hook_entries, jq_programs
@@ -256,6 +257,12 @@ class Operator:
         if hasattr(self, "parts"):
             self.parts.config.received(config_maps.snapshot_of(stored))
             await clocks.settle()
+
+    async def want(self, *intents: intents_module.Intent) -> None:
+        """Put these intents into the inbox of the engine, as its sources do."""
+        for intent in intents:
+            self.graph._inbox.put_nowait(intent)
+        await clocks.settle()
 
     # What a test looks at.
 

@@ -348,6 +348,14 @@ async def test_a_removal_waits_with_its_hooks_for_its_window(op: engine.Operator
     assert op.statuses == {"web": "Disabled"}
 
 
+async def test_a_removal_that_somebody_wants_past_its_window_begins(op: engine.Operator) -> None:
+    await windowed(op)
+    await op.edit(webEnabled="false")
+    assert op.story == []
+    await annotate(op, "web", now="1")
+    assert op.story == ["uninstall web"]
+
+
 async def test_removals_that_go_together_wait_together(op: engine.Operator) -> None:
     await windowed(op, "top")
     await op.edit(webEnabled="false", topEnabled="false")

@@ -245,6 +245,11 @@ class Operator:
             await self.clock.advance(min(1.0, left))
             left -= 1.0
 
+    async def reread(self) -> None:
+        """Let changes on disk come to rest and be read: pauses between looks grow on a busy machine."""
+        for _ in range(3):
+            await self.clock.advance(60)
+
     async def edit(self, **sections: Any) -> None:  # noqa: ANN401 - JSON
         """Edit keys of the ConfigMap, ``None`` removes one; what is no text is written as JSON."""
         data = self.config() | {

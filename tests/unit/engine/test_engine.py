@@ -173,36 +173,36 @@ async def test_a_drain_ends_all_queues(op: engine.Operator) -> None:
 
 
 async def test_a_change_on_disk_runs_its_module_and_a_new_module_is_a_converge(op: engine.Operator) -> None:
-    op.settings["watch_modules"] = "true"
+    op.settings["watch_modules"], op.helm.writes_objects = "true", True
     op.hook("web/a.sh", {"beforeHelm": 1})
     await started(op)
     op.modules.add("web", {"templates/a.yaml": "a: 1"})
-    await op.advance(5)
+    await op.reread()
     assert op.story == ["a.sh: beforeHelm"]
-    op.modules.add("new")
-    await op.advance(5)
+    op.modules.add("new", order=20)
+    await op.reread()
     assert op.story == ["all.sh: beforeAll", "a.sh: beforeHelm", "upgrade new", "all.sh: afterAll"]
 
 
 async def test_a_change_on_disk_during_a_converge_does_not_keep_it_from_its_end(op: engine.Operator) -> None:
-    op.settings["watch_modules"] = "true"
+    op.settings["watch_modules"], op.helm.writes_objects = "true", True
     op.helm.fail["upgrade web"] = op.helm.fail["install web"] = "it says no"
     await started(op)
     op.helm.fail.clear()
     op.modules.add("web", {"templates/a.yaml": "a: 1"})
-    await op.advance(4)
+    await op.reread()
     assert op.statuses == {"web": "Ready"}
     assert op.parts.engine.converger.first_done.is_set()
 
 
 async def test_a_change_on_disk_does_not_wait_for_a_discovery_that_fails(op: engine.Operator) -> None:
-    op.settings["watch_modules"] = "true"
+    op.settings["watch_modules"], op.helm.writes_objects = "true", True
     await started(op)
     op.server.refuse(403, lambda asked: asked.path.endswith("/secrets"), times=100)
     await op.want(intents.ConvergeWanted("test"))
     assert op.heard.of(events.DiscoveryFailed)
     op.modules.add("new")
-    await op.advance(3)
+    await op.reread()
     assert "new" in op.statuses
     op.server.accept()
     await op.advance(40)

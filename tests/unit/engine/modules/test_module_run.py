@@ -239,7 +239,7 @@ async def test_a_removal_that_gives_way_is_no_failure_and_the_module_starts_up_a
 async def test_only_hooks_whose_configuration_changed_on_disk_start_their_module_up_again(
     op: engine.Operator, changes: bool
 ) -> None:
-    op.settings["watch_modules"] = "true"
+    op.settings["watch_modules"], op.helm.writes_objects = "true", True
     hook = op.hook("web/a.sh", {"onStartup": 1, "beforeHelm": 1})
     await op.start()
     hook.config = {**hook.config, "beforeHelm": 2 if changes else 1}
@@ -254,7 +254,7 @@ async def test_only_hooks_whose_configuration_changed_on_disk_start_their_module
 
 async def change_hook(op: engine.Operator, text: str) -> None:
     op.modules.add("web", {"hooks/a.sh": f"#!/bin/sh\n{text}\n"})
-    await op.advance(10)
+    await op.reread()
 
 
 async def test_a_module_whose_files_are_wrong_fails_before_anything_of_it_runs(op: engine.Operator) -> None:

@@ -30,7 +30,7 @@ class ChartTests:
         record = await self._planner.records.read(self._request.module)
         if record is not None:
             # Helm runs what the record lists.
-            await self._planner.records.check_labels(self._request.module)
+            await self._planner.records.lists.check_labels(self._request.module)
             try:
                 await self._planner.records.content(record)
             except helm_errors.ForeignRecordError as error:

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import orjson
 
+UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, zlib.error)
+"""What decoding raises for what is no release."""
 _SERVER_SIDE: Final = "ssa"
 _BEFORE_REMOVAL: Final = "pre-delete"
 _POLICIES: Final = ("before-hook-creation",)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.helm import helm_errors, memory, places
+from addon_operator.helm.releases import record_format
 from addon_operator.kernel import json_types
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
@@ -20,10 +21,12 @@ OWNED_BY_HELM: Final = "owner=helm"
 NAMESPACES: Final = "addon-operator-release-namespaces"
 """What earlier builds remembered the namespaces of releases in."""
 NAMESPACES_ANNOTATION: Final = "addon-operator.io/release-namespaces"
+_MOST_AHEAD: Final = 2**31
+"""Revisions after the last one of ours that others may have made."""
 
 
 class RecordLists:
-    """Lists metadata of records in the namespaces where releases are."""
+    """Lists records in the namespaces where releases are, by their metadata, and whether that is true."""
 
     def __init__(
         self,
@@ -37,6 +40,9 @@ class RecordLists:
         self._places = where
         self._memory = remembered
         self._resource = resource
+        self._is_secret = resource == "secrets"
+        self._read_through: dict[str, set[tuple[str, str]]] = {}
+        """Records of releases, by name and version, that say inside what they say outside."""
         self.unreadable: frozenset[str] = frozenset()
         """Namespaces whose releases may not be read."""
 
@@ -80,6 +86,52 @@ class RecordLists:
         """Delete what a build without a memory remembered."""
         with contextlib.suppress(api_errors.NotFound, api_errors.Forbidden):
             await self._api.delete(f"{self.path(self._places.own_namespace)}/{NAMESPACES}")
+
+    async def check_labels(self, name: str) -> None:
+        """Raise :class:`.HelmError` if Helm would take records of a release for other revisions than we.
+
+        Helm goes by what is in a record, and the operator by its labels and its name. Where only the operator
+        writes records, Helm has written both.
+        """
+        if self.is_private(name):
+            return
+        place, right = self._places.of(name), set[tuple[str, str]]()
+        known = self._read_through.get(name, right)
+        for found in await self.of(name):
+            metadata = found["metadata"]
+            key = metadata["name"], metadata["resourceVersion"]
+            if key not in known and not await self._is_as_labelled(place, metadata["name"]):
+                raise helm_errors.HelmError(
+                    name,
+                    f"the record {place.namespace}/{key[0]} of release {name} is not what its name and "
+                    "labels say, and Helm would go by what is in it: somebody else has made it; delete it",
+                )
+            right.add(key)
+        self._read_through[name] = right
+
+    async def _is_as_labelled(self, place: places.ReleaseLocation, object_name: str) -> bool:
+        try:
+            stored = await self._api.get(f"{self.path(place.namespace)}/{object_name}")
+        except api_errors.NotFound:
+            return True
+        labels = stored["metadata"].get("labels") or {}
+        label = labels.get("version", "")
+        text = str((stored.get("data") or {}).get("release"))
+        try:
+            decoded = await asyncio.to_thread(record_format.decode, text, is_secret=self._is_secret)
+        except record_format.UNREADABLE:
+            return False
+        number = decoded.get("version")
+        status = (decoded.get("info") or {}).get("status")
+        said = (decoded.get("name"), decoded.get("namespace"), str(number), status, object_name)
+        named = f"sh.helm.release.v1.{place.name}.v{label}"
+        wanted = (place.name, place.namespace, label, labels.get("status"), named)
+        most = self._memory.of(place).last + _MOST_AHEAD
+        return said == wanted and type(number) is int and 0 < number < most
+
+    def is_private(self, name: str) -> bool:
+        """Say whether nobody but the operator may write records of a release."""
+        return self._is_secret and not self._places.is_elsewhere(name)
 
     async def of(self, name: str) -> Sequence[json_types.KubernetesObject]:
         """List the revisions of one release; raises :class:`.HelmError` if its namespace may not be read."""

@@ -37,10 +37,10 @@ class ReleaseCalls:
     async def begin(self, name: str, verb: str, number: int) -> None:
         """Remember that a call begins, which makes or works on this revision of a release.
 
-        Raises what :meth:`.Memory.write` and :meth:`.ReleaseRecords.check_labels` raise; then the call must
+        Raises what :meth:`.Memory.write` and :meth:`.RecordLists.check_labels` raise; then the call must
         not begin.
         """
-        await self._records.check_labels(name)
+        await self._records.lists.check_labels(name)
         self._records.proofs.begin(name)
         call = remembered.CallUnderWay(verb=verb, number=number, began=time.time())
         place = self._places.of(name)
@@ -165,7 +165,7 @@ class ReleaseCalls:
             async with turns:
                 await self.take(name)
 
-        await asyncio.gather(*map(take, filter(self._records.is_private, found)))
+        await asyncio.gather(*map(take, filter(self._records.lists.is_private, found)))
         self.taken_over = frozenset(found)
         if not found:
             return
@@ -176,7 +176,7 @@ class ReleaseCalls:
         strays = [
             self._places.title(name)
             for name in found
-            if not self._places.is_of_module(name) and not self._records.is_private(name)
+            if not self._places.is_of_module(name) and not self._records.lists.is_private(name)
         ]
         if strays:
             text += (
@@ -193,7 +193,7 @@ class ReleaseCalls:
         revision = record.revision
         checksum = revision.labels.get(release.GO_OPERATOR_LABEL)
         is_by_us = revision.labels.get(release.REVISION_LABEL) == str(revision.number)
-        if checksum is None or is_by_us or not self._records.is_private(revision.release):
+        if checksum is None or is_by_us or not self._records.lists.is_private(revision.release):
             return False
         if await self._records.is_own(record):
             return False

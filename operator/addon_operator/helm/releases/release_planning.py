@@ -212,7 +212,7 @@ class ReleasePlanner:
         """Let Helm, which goes on from a revision, delete nothing by one that others made or changed."""
         if await self.calls.is_trusted(record):
             return
-        await self.records.check_labels(module)
+        await self.records.lists.check_labels(module)
         try:
             held = await self.records.cut(record, manifest)
         except helm_errors.ReleaseRecordError as error:

@@ -7,7 +7,6 @@ status are labels, and so are the checksums that this operator adds.
 import asyncio
 import contextlib
 import dataclasses
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,10 +19,6 @@ from addon_operator.kube.client import client
 from addon_operator.modules import keeping, manifests, release
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
-_UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, zlib.error)
-"""What decoding raises for what is no release."""
-_MOST_AHEAD: Final = 2**31
-"""Revisions after the last one of ours that others may have made."""
 _HIGHEST: Final = 2**63 - 1
 """Helm counts no further."""
 _NO_CHECKSUMS: Final = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
@@ -58,7 +53,8 @@ class ReleaseRecords:
         self._api = self.kube = api
         self.kind = "Secret" if driver == "secret" else "ConfigMap"
         self._is_secret = driver == "secret"
-        self._lists = record_lists.RecordLists(api, where, f"{driver}s", remembered)
+        self.lists = record_lists.RecordLists(api, where, f"{driver}s", remembered)
+        """Where they are, read as far as their metadata."""
         self.places = where
         self.memory = remembered
         self.proofs = record_proofs.RecordProofs(remembered, where)
@@ -68,8 +64,6 @@ class ReleaseRecords:
         self._is_complete = False
         self._doubted: set[str] = set()
         self._touched: set[str] = set()
-        self._read_through: dict[str, set[tuple[str, str]]] = {}
-        """Records of releases, by name and version, that say inside what they say outside."""
 
     @property
     def known(self) -> Mapping[str, Record]:
@@ -79,7 +73,7 @@ class ReleaseRecords:
     @property
     def unreadable(self) -> frozenset[str]:
         """Namespaces whose releases may not be read, so that nothing is known of those."""
-        return self._lists.unreadable
+        return self.lists.unreadable
 
     async def read_all(self) -> dict[str, Record]:
         """Read the last revision of every release anew, by what it goes by; one list request.
@@ -87,7 +81,7 @@ class ReleaseRecords:
         Of other namespaces than the operator's only releases of modules, and those that we made, count.
         """
         self._touched = touched = set[str]()
-        last_revisions = self._last_revisions(await self._lists.of_all())
+        last_revisions = self._last_revisions(await self.lists.of_all())
         # What changed while the list was under way is known better than the list tells.
         listed = {name: record for name, record in last_revisions.items() if name not in touched}
         newer = {name: record for name, record in self._records.items() if name in touched}
@@ -101,7 +95,7 @@ class ReleaseRecords:
 
     async def forget_namespaces(self) -> None:
         """Delete what builds without a memory remembered."""
-        await self._lists.forget_namespaces()
+        await self.lists.forget_namespaces()
 
     def forget(self, name: str) -> None:
         """Forget what is known of the release of a module, which is another one from now on."""
@@ -117,7 +111,7 @@ class ReleaseRecords:
 
     async def read(self, name: str) -> Record | None:
         """Read the last revision of one release anew; ``None`` if there is none."""
-        record = self._last_revisions(await self._lists.of(name)).get(name)
+        record = self._last_revisions(await self.lists.of(name)).get(name)
         self._keep(name, record)
         return record
 
@@ -125,10 +119,6 @@ class ReleaseRecords:
         """Read the release anew before it is used again: something was done to it that may have failed."""
         self._touched.add(name)
         self._doubted.add(name)
-
-    def is_private(self, name: str) -> bool:
-        """Say whether nobody but the operator may write records of a release."""
-        return self._is_secret and not self.places.is_elsewhere(name)
 
     def check_operator(self, record: Record | None) -> None:
         """Raise :class:`.HelmError` for a release that another operator made."""
@@ -143,48 +133,6 @@ class ReleaseRecords:
             f"releaseName or namespace, or, if there is no such operator any more, remove the labels "
             f"{release.OPERATOR_LABEL} and {release.CONFIG_MAP_LABEL} from the record {self.title(record)}",
         )
-
-    async def check_labels(self, name: str) -> None:
-        """Raise :class:`.HelmError` if Helm would take records of a release for other revisions than we.
-
-        Helm goes by what is in a record, and the operator by its labels and its name. Where only the operator
-        writes records, Helm has written both.
-        """
-        if self.is_private(name):
-            return
-        place, right = self.places.of(name), set[tuple[str, str]]()
-        known = self._read_through.get(name, right)
-        for found in await self._lists.of(name):
-            metadata = found["metadata"]
-            key = metadata["name"], metadata["resourceVersion"]
-            if key not in known and not await self._is_as_labelled(place, metadata["name"]):
-                raise helm_errors.HelmError(
-                    name,
-                    f"the record {place.namespace}/{key[0]} of release {name} is not what its name and "
-                    "labels say, and Helm would go by what is in it: somebody else has made it; delete it",
-                )
-            right.add(key)
-        self._read_through[name] = right
-
-    async def _is_as_labelled(self, place: places.ReleaseLocation, object_name: str) -> bool:
-        try:
-            stored = await self._api.get(f"{self._lists.path(place.namespace)}/{object_name}")
-        except api_errors.NotFound:
-            return True
-        labels = stored["metadata"].get("labels") or {}
-        label = labels.get("version", "")
-        text = str((stored.get("data") or {}).get("release"))
-        try:
-            decoded = await asyncio.to_thread(record_format.decode, text, is_secret=self._is_secret)
-        except _UNREADABLE:
-            return False
-        number = decoded.get("version")
-        status = (decoded.get("info") or {}).get("status")
-        said = (decoded.get("name"), decoded.get("namespace"), str(number), status, object_name)
-        named = f"sh.helm.release.v1.{place.name}.v{label}"
-        wanted = (place.name, place.namespace, label, labels.get("status"), named)
-        most = self.memory.of(place).last + _MOST_AHEAD
-        return said == wanted and type(number) is int and 0 < number < most
 
     def is_of_another(self, revision: release.Revision) -> bool:
         """Say whether the labels of another operator claim a release."""
@@ -510,7 +458,7 @@ class ReleaseRecords:
 
     async def read_deployed(self, name: str) -> tuple[Record, Record] | None:
         """Return the last deployed revision of a release, and its last one; ``None`` if none is deployed."""
-        found = await self._lists.of(name)
+        found = await self.lists.of(name)
         last = self._last_revisions(found).get(name)
         records = [record for record in map(self._record, found) if record is not None]
         deployed = [each for each in records if each.revision.status == release.DEPLOYED]
@@ -543,7 +491,7 @@ class ReleaseRecords:
 
     async def history(self, name: str) -> list[Record]:
         """Return all revisions of a release that are kept, read now, in their order."""
-        records = filter(None, map(self._record, await self._lists.of(name)))
+        records = filter(None, map(self._record, await self.lists.of(name)))
         return sorted(records, key=lambda each: each.revision.number)
 
     async def annotation(self, record: Record, key: str) -> str:
@@ -630,7 +578,7 @@ class ReleaseRecords:
     def _naming(self, record: Record) -> Iterator[None]:
         try:
             yield
-        except _UNREADABLE as error:
+        except record_format.UNREADABLE as error:
             raise helm_errors.ReleaseRecordError(
                 f"the record {self.title(record)} of release {record.revision.release} cannot be decoded "
                 f"({type(error).__name__}), by Helm neither: restore it, or delete it; the next run "
@@ -643,7 +591,7 @@ class ReleaseRecords:
 
     def path_of(self, record: Record) -> str:
         """Return where the object of a record is in the API."""
-        return f"{self._lists.path(self.places.of(record.revision.release).namespace)}/{record.object_name}"
+        return f"{self.lists.path(self.places.of(record.revision.release).namespace)}/{record.object_name}"
 
     def _last_revisions(self, objects: Iterable[json_types.KubernetesObject]) -> dict[str, Record]:
         last: dict[str, Record] = {}

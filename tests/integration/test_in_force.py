@@ -20,6 +20,12 @@ def module(site: operator_site.Site, directory: str) -> pathlib.Path:
     return site.module(directory, template, values=f"{name}: {{color: green}}\n{name}Enabled: true\n")
 
 
+def pods_made(site: operator_site.Site) -> list[str]:
+    """The names of the pods of the hook, of those that are gone, too."""
+    events = site.objects("events", fieldSelector="reason=SuccessfulCreate,involvedObject.kind=Job")
+    return [event["message"] for event in events]
+
+
 def waiting_row(site: operator_site.Site, name: str) -> dict[str, Any] | None:
     """The module as it is listed, once an edit of it waits."""
     row = site.module_rows()[name]
@@ -181,3 +187,51 @@ def test_a_restart_makes_no_module_red_whose_chart_refuses_upgrades(
     site.config(web="color: red")
     operator.wait_until(lambda: site.module_rows()["web"]["state"] == "Failed", "an edit is another thing")
     site.kubectl("delete", "-f", str(definition))
+
+
+def test_a_newer_wish_ends_a_call_of_helm_whose_own_hook_gets_nowhere(site: operator_site.Site) -> None:
+    web = module(site, "010-web")
+    job = """\
+        {{- if .Values.web.image }}
+        apiVersion: batch/v1
+        kind: Job
+        metadata:
+          name: migrate
+          annotations: {helm.sh/hook: pre-upgrade}
+        spec:
+          template:
+            spec:
+              restartPolicy: Never
+              nodeSelector: {no-node: has-this}
+              containers: [{name: migrate, image: {{ .Values.web.image | quote }}}]
+        {{- end }}
+        """
+    (web / "templates" / "job.yaml").write_text(textwrap.dedent(job))
+    (web / "values.yaml").write_text('web: {color: green, image: ""}\nwebEnabled: true\n')
+    operator = site.start().wait_ready()
+
+    site.config(web="{color: red, image: mistyped}")
+    operator.wait_until(
+        lambda: site.objects("pods", labelSelector="job-name=migrate"), "Helm waits for its hook"
+    )
+    site.config(web="{color: blue, image: mistyped}")
+    operator.wait_until(lambda: len(pods_made(site)) == 2, "the call is ended, and another one is made")
+    operator.wait_logged("the call of Helm is ended for a newer wish: Job migrate")
+
+    (pod,) = site.objects("pods", labelSelector="job-name=migrate")
+    running = {"containerStatuses": [{
+        "name": "migrate", "image": "x", "imageID": "x", "ready": True, "restartCount": 0,
+        "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+    }]}  # fmt: skip
+    name = pod["metadata"]["name"]
+    site.kubectl(
+        "patch", "pod", name, "--subresource=status", "-p", orjson.dumps({"status": running}).decode()
+    )
+    site.config(web='{color: white, image: ""}')
+    row = operator.wait_until(lambda: waiting_row(site, "web"), "a hook that works is let end")
+    assert "its run is under way" in row["editWaits"]
+    succeeded = {"status": {"phase": "Succeeded"}}
+    site.kubectl("patch", "pod", name, "--subresource=status", "-p", orjson.dumps(succeeded).decode())
+    operator.wait_until(lambda: site.data("web") == {"color": "white"}, "then the edit is applied")
+    operator.wait_until(lambda: site.module_rows()["web"]["state"] == "Ready", "and the record is right")
+    assert site.deployed() == {"web": max(site.revisions().values())}

@@ -183,7 +183,12 @@ class Engine:
         """
         discovery = tasks.TaskKind.DISCOVER_MODULES
         self._queue.drop(lambda queued: queued.kind is discovery and queued.attempts > 0)
+        for module in task.also:
+            self._drop_run(names.ModuleName(module))
         await self._queue.add(task).done
+        for module in task.also if task.last_error else ():
+            # As nothing was taken in, nothing else has them run.
+            self._run_module(names.ModuleName(module), ACTIVATION_MODULES)
 
     def forget(self, module: names.ModuleName) -> None:
         """End what runs and waits for a module that is gone, but for a purge of its release."""

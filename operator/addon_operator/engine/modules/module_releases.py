@@ -24,6 +24,8 @@ from addon_operator.values.patches import hook_values
 
 _T = TypeVar("_T")
 _NAMED: Final = 3
+STUCK_SECONDS: Final = 1.5
+"""Between two looks at the pods of Helm's own hook; if both show none that runs, the call gets nowhere."""
 
 
 def request_of(
@@ -359,6 +361,19 @@ class ModuleReleases:
         """
         if (work := self._working.get(module)) is not None:
             work.cancel()
+
+    async def stop_stuck(self, module: names.ModuleName) -> None:
+        """End a running :meth:`ensure`, as :meth:`stop` does, once a hook of Helm's call gets nowhere."""
+        before = ""
+        while True:
+            told = await self._manager.stuck_hook(module)
+            if told and before:
+                text = f"module {module}: the call of Helm is ended for a newer wish: {told}"
+                self._tell(events.Warned(text))
+                self.stop(module)
+                return
+            before = told
+            await asyncio.sleep(STUCK_SECONDS)
 
     def hold_removal(
         self,

@@ -23,7 +23,7 @@ import asyncio
 import collections
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from addon_operator.engine import events, module_states, state, tasks
@@ -361,7 +361,10 @@ class ModuleRunner:
             while True:
                 before = self._left.leaving
                 try:
-                    await self.releases.ensure(module.module, task.activation, fresh=fresh, insists=insists)
+                    async with self._giving_way(task, name):
+                        await self.releases.ensure(
+                            module.module, task.activation, fresh=fresh, insists=insists
+                        )
                     return
                 except helm_errors.LeavingError as error:
                     await self._wait_for_finalizers(task, module, error.message, before)
@@ -371,6 +374,21 @@ class ModuleRunner:
             raise
         finally:
             self.states.note_warnings(name, is_other=self.releases.revision(name) != revision)
+
+    @contextlib.asynccontextmanager
+    async def _giving_way(self, task: tasks.Task, name: names.ModuleName) -> AsyncIterator[None]:
+        """End Helm for a newer wish as soon as a hook of its own gets nowhere."""
+
+        async def give_way() -> None:
+            await task.stopping.wait()
+            await self.releases.stop_stuck(name)
+
+        watching = asyncio.create_task(give_way(), name=f"newer wish for {name}")
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
     async def _wait_for_finalizers(
         self,

@@ -11,6 +11,7 @@ from typing import Final
 from addon_operator.helm import command, helm_errors, places, release_types, remembered
 from addon_operator.helm.releases import (
     chart_tests,
+    hook_pods,
     keeper,
     kept_revisions,
     release_calls,
@@ -356,6 +357,10 @@ class ReleaseManager:
     async def inputs(self, request: release_types.ReleaseRequest) -> render_inputs.RenderInputs:
         """Read what the manifest of a module would be made from; raises as :meth:`.ChartRenderer.inputs`."""
         return await self._planner.renderer.inputs(request)
+
+    async def stuck_hook(self, module: names.ModuleName) -> str:
+        """Return which hook of the call of Helm under way gets nowhere, and why; see :mod:`.hook_pods`."""
+        return await hook_pods.stuck(self._records, module)
 
     async def revision_inputs(self, module: names.ModuleName) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with, and where hooks wrote to; ``None`` without a release.

@@ -138,7 +138,7 @@ async def _runs(live: live_objects.LiveObjects, body: manifests.Object) -> bool:
 def _has_running(pod: manifests.Object) -> bool:
     status = pod.get("status") or {}
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    return any((each.get("state") or {}).get("running") for each in containers)
+    return any("running" in (each.get("state") or {}) for each in containers)
 
 
 def _has_succeeded(pod: manifests.Object) -> bool:

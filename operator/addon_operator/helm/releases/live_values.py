@@ -42,8 +42,10 @@ async def of_release(
     before: str,
     after: str,
     written: Collection[manifests.Identity] = (),
-) -> tuple[manifests.Fields, tuple[remembered.SaidField, ...]]:
+) -> tuple[manifests.Fields, tuple[remembered.SaidField, ...], tuple[str, ...]]:
     """Return what objects keep, by what the next manifest calls them, and what that says there.
+
+    And, for a person, what others own and the chart takes back, since it says otherwise than before.
 
     ``before``: the manifest of the deployed revision; ``written``: what others are known to have written.
     Raises what the client raises when there is no answer.
@@ -51,7 +53,7 @@ async def of_release(
     place = records.places.of(module)
     found = await asyncio.to_thread(_concerned, before, after, place.namespace, written)
     if not found:
-        return {}, ()
+        return {}, (), ()
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def read(each: _Written) -> manifests.Object | None:
@@ -107,7 +109,7 @@ def _fields(
     around: not_ours.Surroundings,
     said: Sequence[remembered.SaidField],
     digest: Callable[[Sequence[str]], str],
-) -> tuple[manifests.Fields, tuple[remembered.SaidField, ...]]:
+) -> tuple[manifests.Fields, tuple[remembered.SaidField, ...], tuple[str, ...]]:
     def text(kind: str, value: object) -> str:
         encoded = json_documents.encode(value).decode()
         return digest([encoded]) if kind == "Secret" else encoded
@@ -118,14 +120,19 @@ def _fields(
         now = json_pointers.find(field_drift.prepared(after), field.path)
         return now if text(field.kind, now) == field.said else ""
 
-    fields, says = {}, []
+    fields, says, taken = {}, [], []
     for each, live in pairs:
         resource, was = each.resource, copy.deepcopy(each.before)
         for one in said:
             if was is not None and left_objects.resource_of(one).identity("") == resource.identity(""):
                 manifests.put(was, one.path, value_of(one, each.after))
-        kept = list(corrections.live_values(each.before, was, each.after, live, around))
-        if kept:
+        found = list(corrections.live_values(each.before, was, each.after, live, around))
+        taken += [
+            f"{resource}: {one.pointer} is the chart's again, as that has changed; {one.manager} owns it, too"
+            for one in found
+            if one.live == one.expected
+        ]
+        if kept := [one for one in found if one.live != one.expected]:
             fields[resource.identity(around.namespace)] = [(one.path, one.live) for one in kept]
         says += [
             remembered.SaidField(
@@ -138,7 +145,7 @@ def _fields(
             )
             for one in kept
         ]
-    return fields, tuple(says[:_MOST])
+    return fields, tuple(says[:_MOST]), tuple(taken)
 
 
 def _replicas(body: manifests.Object) -> object:

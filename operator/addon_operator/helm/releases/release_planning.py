@@ -177,7 +177,7 @@ class ReleasePlanner:
         for manifest in (before, *others):
             fields: manifests.Fields = {}
             with contextlib.suppress(api_errors.KubernetesError):
-                fields, _ = await live_values.of_release(
+                fields, *_ = await live_values.of_release(
                     self.records, self.live, request.module, before, manifest, request.others.written()
                 )
             made.append(await asyncio.to_thread(manifests.with_fields, manifest, fields, namespace))

@@ -173,7 +173,7 @@ class ReleaseRun:
         """Let objects keep what is not ours; checksums stay those of what the chart renders to."""
         namespace = self._helm.places.of(self._request.module).namespace
         with self._stopwatch.measured(release_types.Operation.CHECK):
-            self._live, self._said = await live_values.of_release(
+            self._live, self._said, taken = await live_values.of_release(
                 self._records,
                 self._planner.live,
                 self._request.module,
@@ -181,6 +181,8 @@ class ReleaseRun:
                 plan.manifest,
                 self._request.others.written(),
             )
+            for text in taken:
+                self._helm.warn(self._request.module, text)
             manifest = await asyncio.to_thread(manifests.with_fields, plan.manifest, self._live, namespace)
         return dataclasses.replace(plan, manifest=manifest)
 

@@ -111,7 +111,7 @@ class Rollback:
         with contextlib.suppress(helm_errors.ReleaseRecordError):
             before = await records.manifest(last)
         after = await records.manifest(target)
-        fields, _ = await live_values.of_release(
+        fields, *_ = await live_values.of_release(
             records, self._planner.live, request.module, before, after, request.others.written()
         )
         if fields:

@@ -114,7 +114,8 @@ def live_values(
 ) -> Iterator[field_drift.Difference]:
     """Yield what an object is to keep when the next manifest is written: what is kept is in ``live``.
 
-    ``before``: what the deployed revision wrote; ``said``: what its chart says.
+    Also what others own, and is the chart's again as that says otherwise than before: both values are the
+    same then. ``before``: what the deployed revision wrote; ``said``: what its chart says.
     """
     was = {} if said is None else {**field_drift.prepared(said), "metadata": said.get("metadata")}
     found = field_drift.differences(after, live, whoever=True)
@@ -123,8 +124,10 @@ def live_values(
     for each in found:
         had = json_pointers.find(was, each.path)
         is_same = had == each.expected or field_drift.is_subset(had, each.expected, each.path)
-        value = _kept(after, each, around, None if is_same and said is not None else had or False)
-        if value is not None and value != each.expected:
+        changed = None if is_same and said is not None else had or False
+        value = _kept(after, each, around, changed)
+        is_taken = bool(changed) and value != _kept(after, each, around)
+        if (value is not None and value != each.expected) or is_taken:
             yield dataclasses.replace(each, live=value)
 
 

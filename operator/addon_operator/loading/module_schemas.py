@@ -22,17 +22,12 @@ def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> s
     Raises a :class:`.ConfigurationError` like :func:`read_schemas`.
     """
     section_schemas = read_schemas(module.path, evaluator)
-    chart = stock_schemas.chart_of(module)
-    if chart is None and not module.config.sensitive:
-        return section_schemas
     has_own = section_schemas.config is not None or section_schemas.values is not None
+    sensitive = tuple(map(json_pointers.of_path, module.config.sensitive))
     return dataclasses.replace(
         section_schemas,
-        chart=chart,
-        hidden=sensitive_keys.SensitiveKeys(
-            tuple(map(json_pointers.of_path, module.config.sensitive)),
-            by_name=module.stock is not None and not has_own,
-        ),
+        chart=stock_schemas.chart_of(module),
+        hidden=sensitive_keys.SensitiveKeys(sensitive, by_name=not has_own),
     )
 
 

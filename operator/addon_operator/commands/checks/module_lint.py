@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import json
 import pathlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.commands import values_files
@@ -35,7 +35,7 @@ from addon_operator.loading import (
     unused_files,
 )
 from addon_operator.modules import crd_files, model, module_config
-from addon_operator.values import store
+from addon_operator.values import sources, store
 from addon_operator.values.schema import cel_rules, chart_schemas, schemas
 
 _MOST_MISTAKES: Final = 5
@@ -83,10 +83,11 @@ def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_c
     modules = list(_modules(places))
     more = [*_beside(places), *itertools.chain.from_iterable(map(_as_it_can_be_read, modules))]
     broken = {finding.subject for finding in more if finding.level is _ERROR}
-    more += _of_templates(places)
+    chosen = list(_chosen(places))
+    more += _of_templates(places, chosen)
     rendered = chart_renders.check(places, broken)
     findings = dict.fromkeys((*report.findings, *more, *_of_configs(places), *rendered.findings))
-    notes = itertools.chain.from_iterable(map(passed_over.notes, modules))
+    notes = [*itertools.chain.from_iterable(map(passed_over.notes, modules)), *_masked(chosen)]
     return dataclasses.replace(
         report, findings=tuple(findings), notes=(*report.notes, *notes, *rendered.notes)
     )
@@ -100,15 +101,15 @@ def of_several(all_places: Sequence[values_files.FilesToCheck]) -> values_check.
         values = store.ValuesStore(
             [each.values for each in modules], list(common.values()), schemas.SectionSchemas()
         )
-        sources = crd_sources.CrdSources(
+        definitions = crd_sources.CrdSources(
             crd_files.FILTER_PREFIXES, lambda module: values.snapshot(module).values(module)
         )
-        shared = list(crd_index.shared(sources, [each.module for each in modules]))
+        shared = list(crd_index.shared(definitions, [each.module for each in modules]))
         wanted: dict[names.ModuleName, set[str]] = {}
         for module, name, _ in shared:
             wanted.setdefault(module.name, set()).add(name)
         by_name = {module.name: module for module, _, _ in shared}
-        places = {owner: _defined(sources, by_name[owner], said) for owner, said in wanted.items()}
+        places = {owner: _defined(definitions, by_name[owner], said) for owner, said in wanted.items()}
         findings = (
             values_check.Finding(
                 _WARNING, module.name, f"{places[module.name].get(name, '')}{said}", Rule.CRD_SHARED
@@ -155,7 +156,21 @@ def _beside(places: values_files.FilesToCheck) -> _Found:
             yield values_check.Finding(_WARNING, str(path.parent), warning, Rule.UNUSED_FILE)
 
 
-def _of_templates(places: values_files.FilesToCheck) -> _Found:
+def _masked(chosen: Iterable[module_files.ModuleFiles]) -> Iterator[str]:
+    """Yield a sentence for each module of whose values some are hidden by their names alone."""
+    for files in chosen:
+        values, key = files.values, files.module.key
+        section = sources.merge(values.common.section(key), values.own.section(key))
+        if found := values.schemas.hidden.by_name_alone(section):
+            listed = names.listed([yaml_reading.format_path((key, *each)) for each in found], _MOST_MISTAKES)
+            yield (
+                f"module {files.module.name}: what is shown as *** by its name alone is {listed}; name all "
+                f"that is secret in 'sensitive' of {module_config.FILE}, or mark it with x-sensitive in a "
+                "schema"
+            )
+
+
+def _of_templates(places: values_files.FilesToCheck, chosen: Iterable[module_files.ModuleFiles]) -> _Found:
     """Yield what templates read and no values can have."""
     shared = schemas.SectionSchemas()
     beside = places.global_hooks_dir.absolute().parent
@@ -169,7 +184,7 @@ def _of_templates(places: values_files.FilesToCheck) -> _Found:
         )
     root = hook_files.global_hooks_root(places.global_hooks_dir)
     is_hooked = template_values.has_hooks(root)
-    for files in _chosen(places):
+    for files in chosen:
         yield from template_values.problems(files, shared, global_hooks=is_hooked)
 
 

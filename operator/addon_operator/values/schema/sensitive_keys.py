@@ -6,7 +6,7 @@ A name tells by its last word or words: ``adminPassword``, ``DB_PASSWORD`` and `
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.kernel import json_types
@@ -61,6 +61,11 @@ class SensitiveKeys:
         """Return a copy of a section that shows :data:`HIDDEN` for each sensitive value."""
         return _masked(value, (_tree(self.paths),), "" if self.by_name else None)
 
+    def by_name_alone(self, value: json_types.JsonValue) -> list[Path]:
+        """Return the places of a section that are hidden only because a name says so."""
+        described = dataclasses.replace(self, by_name=False).masked(value)
+        return list(_differing(described, self.masked(value), ()))
+
     def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
         """Copy what stands, or will stand, at ``path`` (tokens of a JSON Pointer below the section)."""
         paths: Sequence[_Tree] = (_tree(self.paths),)
@@ -72,6 +77,17 @@ class SensitiveKeys:
             # The items of a list, and what a mapping of secrets holds, are what their key says.
             name = name if token.isdecimal() or _is_plural(name) else token
         return _masked(value, paths, name if self.by_name else None)
+
+
+def _differing(one: json_types.JsonValue, other: json_types.JsonValue, path: Path) -> Iterator[Path]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key, value in one.items():
+            yield from _differing(value, other[key], (*path, key))
+    elif isinstance(one, list) and isinstance(other, list):
+        for index, (value, masked) in enumerate(zip(one, other, strict=True)):
+            yield from _differing(value, masked, (*path, str(index)))
+    elif one != other:
+        yield path
 
 
 def _tree(paths: Iterable[Path]) -> _Tree:

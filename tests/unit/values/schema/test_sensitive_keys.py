@@ -63,6 +63,16 @@ def test_what_holds_secrets_is_hidden(given: json_types.JsonObject, shown: json_
     assert BY_NAME.masked(given) == shown
 
 
+def test_what_only_a_name_hides_is_known() -> None:
+    hidden = sensitive_keys.SensitiveKeys((("auth", "token"),), by_name=True)
+    section: json_types.JsonObject = {
+        "auth": {"token": "a", "password": "b"},
+        "users": [{"secretKey": "c"}],
+        "x": 1,
+    }
+    assert hidden.by_name_alone(section) == [("auth", "password"), ("users", "0", "secretKey")]
+
+
 def test_paths_hide_whatever_is_there() -> None:
     paths = (("auth", "login"), ("*", "key"), ("users", "*", "note"), ("a.b",), ("whole",))
     hidden = sensitive_keys.SensitiveKeys(paths)

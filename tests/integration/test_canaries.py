@@ -429,7 +429,7 @@ def test_nothing_that_the_values_secret_sets_is_shown_anywhere(
     site.secret(open=section("edited"), openEnabled=None, openMaintenance=CANARY.format("mode"))
     operator.wait_metric(11, "config_values_errors_total")
     (site.root / "trace.wrong").touch()
-    site.secret(open=section("edited"), openMaintenance=None)
+    site.secret(open=section("again"), openMaintenance=None)
     operator.wait_metric(1, "module_run_errors_total", module="open")
     commands = (
         ("module", "values", "open"), ("module", "config", "open"), ("module", "patches", "open"),

@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import functools
 import gc
 import os
 import pathlib
@@ -7,6 +8,7 @@ import shutil
 import signal
 import sys
 import threading
+from typing import Any
 
 import hypothesis
 import pytest
@@ -46,6 +48,28 @@ def pytest_configure() -> None:
     gc.set_threshold(100_000, 5, 100)
     gc.freeze()
     _heed_interrupts()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist has no types
+    """With ``--dist each``, let each worker collect files of its own: to collect all takes long in each."""
+    node.workerinput["deals"] = node.config.option.dist == "each"
+
+
+def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
+    """Pass over the files of other workers."""
+    worker: dict[str, Any] = getattr(config, "workerinput", {})
+    if not worker.get("deals") or not collection_path.name.startswith("test_"):
+        return None
+    return True if collection_path not in _dealt(int(worker["workerid"][2:]), worker["workercount"]) else None
+
+
+@functools.cache
+def _dealt(number: int, workers: int) -> frozenset[pathlib.Path]:
+    """Return the files of one worker: those of about one size go to all in turn."""
+    files = pathlib.Path(__file__).parent.rglob("test_*.py")
+    by_size = sorted(files, key=lambda path: (path.stat().st_size, path))
+    return frozenset(by_size[number::workers])
 
 
 def _heed_interrupts() -> None:

@@ -121,9 +121,10 @@ def test_a_kind_that_is_away_for_a_moment_is_waited_for_by_name(site: operator_s
 
     site.delete("crd", kind)
     site.config(web="a: two\n", goneEnabled="false")
-    told = f"the kind Thing ({group}/v1) is not served just now"
+    told, both = f"the kind Thing ({group}/v1) is not served just now", {"web", "gone"}
     operator.wait_until(
-        lambda: all(told in site.module_rows()[each]["lastError"] for each in ("web", "gone")), "both wait"
+        lambda: {each for each, row in site.module_rows().items() if told in row["lastError"]} == both,
+        "both wait",
     )
     assert site.deployed() == {"web": 1, "gone": 1}
     site.create("crd", kind, definition(group, NEW))

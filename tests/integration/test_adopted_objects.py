@@ -5,8 +5,9 @@ import dataclasses
 from typing import Any, Final
 
 import pytest
+from typing_extensions import override
 
-from addon_operator.helm import helm_errors
+from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
 from tests.integration.helm_site import WEB, Site
 
@@ -142,3 +143,34 @@ async def test_what_bears_the_marks_of_a_release_and_is_in_none_of_its_revisions
         assert site.revisions() == {}
         assert "the first install took over objects" in await failed(manager, site, size=5)
         assert site.revisions() == {}
+
+
+class Gaining(release_types.Others):
+    """Other modules, of which one has yet to run."""
+
+    @override
+    async def may_gain(self) -> bool:
+        return True
+
+
+async def test_what_a_first_install_left_for_a_module_that_has_yet_to_run_was_not_there_before(
+    helm_site: Site,
+) -> None:
+    site = helm_site
+    site.write("templates/more.yaml", CHART)
+    asked = dataclasses.replace(site.asked(1, fresh=True, fails="yes"), others=Gaining())
+    async with site.manager() as manager:
+        for _ in range(3):
+            with pytest.raises(helm_errors.HelmError, match="99999") as raised:
+                await manager.ensure(asked)
+            assert "took over" not in str(raised.value)
+            await manager.roll_back(asked, raised.value, unhealthy=False)
+            assert site.find("configmap", "large") is not None
+        before = site.get("configmap", "large")["metadata"]["uid"]
+        await manager.ensure(site.asked(1, fresh=True))
+        assert site.get("configmap", "large")["metadata"]["uid"] == before
+        await manager.let_go(lambda _: release_types.Others())
+        assert site.get("configmap", "large")["metadata"]["uid"] == before
+        assert await manager.remove(WEB)
+    assert site.find("configmap", "large") is None
+    assert "was there before" not in "".join(site.warnings)

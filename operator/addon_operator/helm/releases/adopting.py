@@ -48,11 +48,13 @@ class Adoptions:
         """Say whether the release adopted an object, of which the metadata is given.
 
         Until a revision is deployed, all that is older than the first one was there before, whatever marks
-        it bears.
+        it bears; but not what an earlier installation left for other modules to gain.
         """
         uid, known = (live.get("metadata") or {}).get("uid"), self._memory.of(self._places.of(module))
         if any(each.uid == uid for each in known.adopted):
             return True
+        if any(each.uid == uid for each in known.moving):
+            return False
         return not known.deployed and 0 < keeping.made_at(live) < math.floor(known.first)
 
     async def begin(

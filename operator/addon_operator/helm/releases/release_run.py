@@ -488,7 +488,13 @@ class ReleaseRun:
         """Adopt what bears the marks of the release and is in no revision: Helm takes that over unasked."""
         before = "\n---\n".join([self._had, *self._tries.applied])
         found = await self._planner.live.foreign(self._request.module, manifest, before)
-        own = [each for each in found if each.is_own and each.resource not in self._left_out]
+        # What an earlier installation left for other modules to gain is the release's own.
+        is_moving = self._planner.left.are_moving(self._helm.places.of(self._request.module).namespace)
+        own = [
+            each
+            for each in found
+            if each.is_own and not (each.resource in self._left_out or is_moving(each.resource))
+        ]
         if own:
             await self._planner.adoptions.begin(self._request.module, [each.resource for each in own])
 

@@ -235,3 +235,38 @@ def test_a_newer_wish_ends_a_call_of_helm_whose_own_hook_gets_nowhere(site: oper
     operator.wait_until(lambda: site.data("web") == {"color": "white"}, "then the edit is applied")
     operator.wait_until(lambda: site.module_rows()["web"]["state"] == "Ready", "and the record is right")
     assert site.deployed() == {"web": max(site.revisions().values())}
+
+
+def test_what_others_make_of_records_and_module_objects_is_seen_and_put_right(
+    site: operator_site.Site,
+) -> None:
+    for name in ("010-told", "010-kept"):
+        module(site, name)
+    (site.modules / "010-kept" / "module.yaml").write_text("drift: {mode: correct}\n")
+    shown = module_objects.Modules(site, site.cluster)
+    operator = site.start().wait_ready().wait_idle()
+
+    def revision(name: str) -> int:
+        found = shown.get(name)
+        return 0 if found is None else int(found["status"]["release"]["revision"])
+
+    operator.wait_until(lambda: (revision("told"), revision("kept")) == (1, 1), "both are shown")
+    for name in ("told", "kept"):
+        chart = str(site.modules / f"010-{name}")
+        values = ("--set", f"{name}.color=brown")
+        site.cluster.run_helm(f"--namespace={site.namespace}", "upgrade", name, chart, *values)
+    operator.wait_until(lambda: site.data("kept") == {"color": "green"}, "in the mode correct at once")
+    operator.wait_until(lambda: revision("kept") == 3, "with a revision, which is shown")
+    operator.wait_until(lambda: revision("told") == 2, "else the revision of others is shown")
+    operator.wait_until(lambda: shown.condition("told", "Ready")["reason"] == "ChangedByOthers", "and told")
+    assert site.data("told") == {"color": "brown"}
+    assert site.command("module", "run", "told").returncode == 0
+    operator.wait_until(lambda: site.data("told") == {"color": "green"}, "a run puts it right")
+    operator.wait_until(lambda: shown.condition("told", "Ready")["status"] == "True", "and says so")
+
+    before = shown.get("kept")
+    assert before is not None
+    site.kubectl("delete", "modules.addon-operator.io", "kept")
+    after = operator.wait_until(lambda: shown.get("kept"), "an object that somebody deleted is back")
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    operator.wait_until(lambda: shown.condition("kept", "Ready")["status"] == "True", "with its status")

@@ -44,8 +44,8 @@ class ModuleObjects:
                 self._writer.module_gone(event.module)
             case state.SuspensionChanged():
                 self._writer.suspended(event.module, event.now)
-            case events.ReleaseEnsured():
-                self._writer.release_ensured(event.module, event.outcome)
+            case events.ReleaseEnsured() | events.RevisionSeen() | events.ModuleObjectLost():
+                self._of_objects(event)
             case events.HeldBack() | events.ObjectsKept():
                 self._of_removals(event)
             case events.ResourcesShared(modules=modules):
@@ -57,6 +57,17 @@ class ModuleObjects:
                 if (notice := resource_notices.of(event)) is not None:
                     text = f"{notice.text[0].upper()}{notice.text[1:]}."
                     self._writer.tell(event.module, notice.reason, text, notice.type)
+
+    def _of_objects(
+        self, event: events.ReleaseEnsured | events.RevisionSeen | events.ModuleObjectLost
+    ) -> None:
+        match event:
+            case events.ReleaseEnsured():
+                self._writer.release_ensured(event.module, event.outcome)
+            case events.RevisionSeen():
+                self._writer.revision_seen(event.module, event.revision)
+            case events.ModuleObjectLost():
+                self._writer.object_lost(event.module)
 
     def _of_removals(self, event: events.HeldBack | events.ObjectsKept) -> None:
         match event:

@@ -215,6 +215,16 @@ class ModuleGone(ModuleEvent, frozen=True):
     path: pathlib.Path
 
 
+class ModuleObjectLost(ModuleEvent, frozen=True):
+    """Somebody deleted the Module object."""
+
+
+class RevisionSeen(ModuleEvent, frozen=True):
+    """The release has this last revision now, whoever made it."""
+
+    revision: int
+
+
 class ModulesDiscovered(Event, frozen=True):
     """A discovery found so many modules."""
 

@@ -182,6 +182,21 @@ class ModuleStatusWriter:
         if module in self._states:
             self._wake(module)
 
+    def object_lost(self, module: names.ModuleName) -> None:
+        """Make the object of a module that is there anew, as somebody deleted it; returns at once."""
+        if module in self._states:
+            self._stored.pop(module, None)
+            self._wake(module)
+
+    def revision_seen(self, module: names.ModuleName, revision: int) -> None:
+        """Note which revision the release of a module has, whoever made it; returns at once."""
+        stored = self._stored.get(module)
+        known = self._releases.get(module) or (stored.status.get("release") if stored is not None else None)
+        if known is not None and known["revision"] != revision:
+            self._releases[module] = {**known, "revision": revision}
+            if module in self._states:
+                self._wake(module)
+
     def notified(self, name: str, told: Mapping[str, Any]) -> None:
         """Keep what targets of notifications were told of a module; returns at once."""
         if self._notified.get(name) != told:

@@ -80,6 +80,7 @@ class RecordWatch(object_changes.ObjectListener):
         self._subscription: informers.Subscription | None = None
         self._seen: dict[names.ModuleName, set[_State]] = {}
         self._due: dict[names.ModuleName, float] = {}
+        self._revisions: dict[names.ModuleName, int] = {}
         self._backoffs = drift_backoff.DriftBackoffs()
         self._wake = asyncio.Event()
         self.looked: Callable[[names.ModuleName], None] = lambda _: None
@@ -171,6 +172,7 @@ class RecordWatch(object_changes.ObjectListener):
         seen = self._seen.pop(module, set())
         if module not in self._modules:
             return
+        self._tell_revision(module)
         if all(self._manager.knows(module, each.number, each.version, is_last=each.is_last) for each in seen):
             return
         try:
@@ -182,8 +184,16 @@ class RecordWatch(object_changes.ObjectListener):
             self._look_in(module, RETRY)
             return
         self.looked(module)
+        self._tell_revision(module)
         if why:
             self._put_in_order(module, why)
+
+    def _tell_revision(self, module: names.ModuleName) -> None:
+        """Report which revision is the last one, if that is another one than before."""
+        number = self._manager.last_revision(module)
+        if number and self._revisions.get(module) != number:
+            self._revisions[module] = number
+            self._tell(events.RevisionSeen(module, number))
 
     def _put_in_order(self, module: names.ModuleName, why: str) -> None:
         now = self._clock.monotonic()

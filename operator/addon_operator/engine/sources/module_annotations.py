@@ -100,6 +100,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
             if change.type is object_changes.ChangeType.DELETED:
                 self._unknown.pop(names.ModuleName(change.key.name), None)
                 self._set(names.ModuleName(change.key.name), None)
+                self._tell(events.ModuleObjectLost(names.ModuleName(change.key.name)))
             else:
                 self._take(_object(change.entry))
 

@@ -402,6 +402,11 @@ class ReleaseManager:
         deployed = self._records.memory.of(self.places.of(module)).deployed
         return number < record.revision.number and number != deployed and not is_last
 
+    def last_revision(self, module: names.ModuleName) -> int:
+        """Return the number of the last revision as it was last read; 0 without one."""
+        record = self._records.known.get(module)
+        return 0 if record is None else record.revision.number
+
     async def look_at_record(self, module: names.ModuleName) -> str:
         """Judge the record of the last revision anew; gives why the release has to be put in order.
 

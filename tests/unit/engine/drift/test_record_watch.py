@@ -42,6 +42,10 @@ class Manager(releases.ReleaseManager):
         return self.known[module] == (number, version)
 
     @override
+    def last_revision(self, module: names.ModuleName) -> int:
+        return self.known[module][0]
+
+    @override
     async def look_at_record(self, module: names.ModuleName) -> str:
         self.looked.append(module)
         if isinstance(self.why, Exception):

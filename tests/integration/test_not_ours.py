@@ -298,10 +298,11 @@ def test_what_others_made_of_objects_is_no_drift_and_stays_when_they_are_written
 
     # Neither does a correction of other fields change them.
     site.patch("deployment", "own", [{"op": "replace", "path": IMAGE, "value": "example.com/app:0"}])
-    site.patch("serviceaccount", "app", {"imagePullSecrets": [{"name": "platform"}]})
+    site.patch("serviceaccount", "app", {"imagePullSecrets": [{"name": "late"}, {"name": "platform"}]})
     again.wait_metric(2, "resources_corrected_total", module="web")
     modules.wait(again, "web", Ready="True", Drifted="False")
-    assert (kept(site), images(site), pull_secrets(site)) == (there, {"3"}, ["other", "platform"])
+    assert (kept(site), images(site), pull_secrets(site)) == (there, {"3"}, ["late", "other", "platform"])
+    assert "at each write" not in again.log
     assert site.revisions() == before
     again.stop()
     gone(site)

@@ -355,7 +355,7 @@ class ContentDrift(watched_resources.ResourceListener):
         except api_errors.KubernetesError as error:
             self._note_refused(module, watched, differences, error, is_corrected=is_corrected)
             return differences
-        still = await asyncio.to_thread(_still, expected, after)
+        still = await asyncio.to_thread(_still, expected, after, around)
         kept = [each for each in differences if each.path not in still]
         self._note_not_kept(module, watched, [each for each in differences if each.path in still])
         if is_corrected and kept:
@@ -460,7 +460,10 @@ class ContentDrift(watched_resources.ResourceListener):
         self._wake.set()
 
 
-def _still(expected: manifests.Object, live: manifests.Object) -> set[field_drift.Path]:
-    """Return where an object is otherwise than its chart says, whoever wrote that."""
+def _still(
+    expected: manifests.Object, live: manifests.Object, around: not_ours.Surroundings
+) -> set[field_drift.Path]:
+    """Return where an object is otherwise than its chart says, whoever wrote that, and not as it is to be."""
     found = field_drift.differences(expected, live, whoever=True)
-    return {each.path for each in (*found, *others_fields.beside(expected, live))}
+    still = [each for each in found if corrections.kept_value(expected, each, around) != each.live]
+    return {each.path for each in (*still, *others_fields.beside(expected, live))}

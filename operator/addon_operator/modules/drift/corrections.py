@@ -79,7 +79,7 @@ def kept_to(
     wanted = {each.path: each.expected for each in counted}
     others = field_drift.differences(expected, live, whoever=True)
     for each in sorted(others, key=lambda one: json_pointers.in_order(one.path), reverse=True):
-        value = wanted.get(each.path, _kept(expected, each, around))
+        value = wanted.get(each.path, kept_value(expected, each, around))
         if value != each.expected:
             manifests.put(body, each.path, value)
         elif each.path not in wanted and not not_ours.is_ours(each.manager):
@@ -95,12 +95,13 @@ def _remove(body: dict[str, Any], path: field_drift.Path) -> None:
         del parent[int(path[-1])]
 
 
-def _kept(
+def kept_value(
     of: KubernetesObject,
     found: field_drift.Difference,
     around: not_ours.Surroundings,
     had: Any = None,  # noqa: ANN401 - JSON
 ) -> Any:  # noqa: ANN401 - JSON
+    """Return what a field that is otherwise is to be; see :func:`.not_ours.kept`."""
     field = not_ours.Field(of, found.path, found.expected, found.live, found.owners, had)
     return not_ours.kept(field, around)
 
@@ -125,8 +126,8 @@ def live_values(
         had = json_pointers.find(was, each.path)
         is_same = had == each.expected or field_drift.is_subset(had, each.expected, each.path)
         changed = None if is_same and said is not None else had or False
-        value = _kept(after, each, around, changed)
-        is_taken = bool(changed) and value != _kept(after, each, around)
+        value = kept_value(after, each, around, changed)
+        is_taken = bool(changed) and value != kept_value(after, each, around)
         if (value is not None and value != each.expected) or is_taken:
             yield dataclasses.replace(each, live=value)
 

@@ -229,6 +229,8 @@ async def test_a_removal_that_gives_way_is_no_failure_and_the_module_starts_up_a
     hook.hold()
     await op.edit(webEnabled="false")
     await op.edit(webEnabled="true")
+    tasks = (await op.parts.answers.views.main_queue())["tasks"]
+    assert "waits for its removal to end" in [task["state"] for task in tasks]
     await hook.release()
     assert op.told == ["a.sh: onStartup", "a.sh: beforeDeleteHelm", "a.sh: onStartup"]
     assert op.heard.of(events.ModuleFailed) == []

@@ -1,20 +1,19 @@
 """What a plan asks the cluster: missing resources, and kinds that are not served."""
 
 import pathlib
-from collections.abc import Callable, Mapping
 
 import pytest
 from typing_extensions import override
 
 from addon_operator.commands.plan import cluster_lookup
 from addon_operator.documents import manifest_diff
-from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
-from tests.support import kinds, rows
+from tests.support import api_server, kinds, rows
 
 NAMESPACE = "addons"
 ADDED = manifest_diff.ChangeKind.ADDED
+Server, Kube = api_server.ApiServer, client.KubeClient
 
 
 def manifest(*documents: str) -> str:
@@ -26,89 +25,43 @@ def config_map(name: str, namespace: str = "") -> str:
     return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}{place}}}\n"
 
 
-class Cluster(client.KubeClient):
-    """Objects by their paths; ``denied`` are parts of paths that may not be read."""
-
-    def __init__(self, *found: str) -> None:
-        self.found = set(found)
-        self.denied: set[str] = set()
-        self.asked: list[str] = []
-
-    @override
-    async def get(
-        self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
-    ) -> client.Object:
-        assert metadata_only
-        self._ask(path)
-        if path not in self.found:
-            raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
-        return {}
-
-    @override
-    async def list_all(
-        self,
-        path: str,
-        *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        metadata_only: bool = False,
-        page_size: int = client.PAGE_SIZE,
-    ) -> client.ObjectList:
-        self._ask(path)
-        inside = [each for each in self.found if each.startswith(f"{path}/")]
-        return client.ObjectList([{"metadata": {"name": each.rpartition("/")[2]}} for each in inside], "1")
-
-    def _ask(self, path: str) -> None:
-        self.asked.append(path)
-        if any(part in path for part in self.denied):
-            raise api_errors.Forbidden(paths.target("GET", path), 403, "Forbidden", "no")
-
-
-def lookup(
-    cluster: Cluster, catalog: discovery.Catalog, note: Callable[[str], None]
-) -> cluster_lookup.ClusterLookup:
-    return cluster_lookup.ClusterLookup(cluster, catalog, note)
-
-
-async def absent(cluster: Cluster, text: str) -> tuple[tuple[str, ...], list[str]]:
+async def absent(kube: client.KubeClient, text: str) -> tuple[tuple[str, ...], list[str]]:
     notes: list[str] = []
-    found = await lookup(cluster, kinds.Kinds("ConfigMap", "Secret", "Namespace"), notes.append).absent(
-        text, NAMESPACE
-    )
-    return found, notes
+    catalog = kinds.Kinds("ConfigMap", "Secret", "Namespace")
+    return await cluster_lookup.ClusterLookup(kube, catalog, notes.append).absent(text, NAMESPACE), notes
 
 
-async def test_what_is_not_there_is_named_in_the_order_of_the_manifest() -> None:
-    cluster = Cluster("/api/v1/namespaces/addons/configmaps/a")
-    found, _ = await absent(cluster, manifest(config_map("b"), config_map("a"), config_map("a", "other")))
+async def test_what_is_not_there_is_named_in_the_order_of_the_manifest(server: Server, kube: Kube) -> None:
+    server.put(api_server.an_object("ConfigMap", "a"))
+    found, _ = await absent(kube, manifest(config_map("b"), config_map("a"), config_map("a", "other")))
     assert found == ("ConfigMap b", "ConfigMap other/a")
 
 
-async def test_objects_without_a_namespace_are_asked_for_without_one() -> None:
-    cluster = Cluster("/api/v1/namespaces/blue")
+async def test_objects_without_a_namespace_are_asked_for_without_one(server: Server, kube: Kube) -> None:
+    server.put(api_server.an_object("Namespace", "blue", None))
     text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: blue}\n"
-    assert (await absent(cluster, text))[0] == ()
+    assert (await absent(kube, text))[0] == ()
 
 
-async def test_many_objects_of_a_kind_are_listed_once() -> None:
-    cluster = Cluster(*(f"/api/v1/namespaces/addons/configmaps/c{number}" for number in range(19)))
-    found, _ = await absent(cluster, manifest(*(config_map(f"c{number}") for number in range(20))))
+async def test_many_objects_of_a_kind_are_listed_once(server: Server, kube: Kube) -> None:
+    for number in range(19):
+        server.put(api_server.an_object("ConfigMap", f"c{number}"))
+    found, _ = await absent(kube, manifest(*(config_map(f"c{number}") for number in range(20))))
     assert found == ("ConfigMap c19",)
-    assert cluster.asked == ["/api/v1/namespaces/addons/configmaps"]
+    assert server.requests == ["GET /api/v1/namespaces/addons/configmaps"]
 
 
-async def test_what_may_not_be_read_counts_as_present_and_is_noted() -> None:
-    cluster = Cluster()
-    cluster.denied = {"secrets"}
+async def test_what_may_not_be_read_counts_as_present_and_is_noted(server: Server, kube: Kube) -> None:
+    server.refuse(403, lambda asked: "secrets" in asked.path)
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
-    found, notes = await absent(cluster, manifest(secret, config_map("a")))
+    found, notes = await absent(kube, manifest(secret, config_map("a")))
     assert found == ("ConfigMap a",)
     assert len(notes) == 1
     assert "Secret s" in notes[0]
 
 
-async def test_a_kind_that_is_gone_is_noted() -> None:
-    found, notes = await absent(Cluster(), "apiVersion: x/v1\nkind: Thing\nmetadata: {name: t}\n")
+async def test_a_kind_that_is_gone_is_noted(kube: Kube) -> None:
+    found, notes = await absent(kube, "apiVersion: x/v1\nkind: Thing\nmetadata: {name: t}\n")
     assert found == ()
     assert "Thing t" in notes[0]
 
@@ -146,9 +99,13 @@ def added(api_version: str, kind: str) -> manifest_diff.ManifestChange:
     ],
 )  # fmt: skip
 async def test_a_kind_that_is_not_served_is_reported(
-    changes: list[manifest_diff.ManifestChange], reason: str | None, notes: int, tmp_path: pathlib.Path
+    changes: list[manifest_diff.ManifestChange],
+    reason: str | None,
+    notes: int,
+    tmp_path: pathlib.Path,
+    kube: Kube,
 ) -> None:
     (tmp_path / "bar.yaml").write_text("spec:\n  names:\n    kind: Bar\n")
     noted: list[str] = []
-    found = await lookup(Cluster(), Catalog(), noted.append).refused(changes, [tmp_path])
+    found = await cluster_lookup.ClusterLookup(kube, Catalog(), noted.append).refused(changes, [tmp_path])
     assert (found, len(noted)) == (reason, notes)

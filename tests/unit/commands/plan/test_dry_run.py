@@ -2,21 +2,16 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
-from typing import Any
-
-from typing_extensions import override
 
 from addon_operator.commands.plan import dry_run
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import release_types
 from addon_operator.kernel import names
-from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client
 from addon_operator.modules import model
-from tests.support import kinds, rows
+from tests.support import api_server, clocks, kinds, rows
 
 MODULE = model.Module(names.ModuleName("web"), 1, pathlib.Path("modules/010-web"))
+Server = api_server.ApiServer
 PATH = "/api/v1/namespaces/addons/configmaps"
 
 
@@ -25,42 +20,17 @@ def config_map(name: str, rest: str = "") -> str:
     return f"---\n# Source: web/templates/{name}.yaml\n{text}"
 
 
-class Cluster(client.KubeClient):
-    """Answers requests with an error by status; ``there`` are objects that exist."""
+def server_that_says(status: int = 0, message: str = "is invalid: x", *, there: bool = True) -> Server:
+    """An API server that answers all that is tried with an error by status; objects exist if ``there``."""
 
-    def __init__(self, status: int = 0, message: str = "is invalid: x") -> None:
-        self.status, self.message = status, message
-        self.asked: list[tuple[str, str, Mapping[str, Any]]] = []
-        self.there = True
+    def tried(asked: api_server.Asked) -> api_server.Answer:
+        assert asked.query["dryRun"] == "All"
+        return api_server.status(status, "", message) if status else api_server.Answer({})
 
-    @override
-    async def create(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
-    ) -> client.Object:
-        return self._ask("POST", path, body, query)
-
-    @override
-    async def patch(
-        self,
-        path: str,
-        patch: Mapping[str, Any] | list[Any],
-        type_: client.PatchType = client.PatchType.MERGE,
-        *,
-        query: Mapping[str, str] | None = None,
-    ) -> client.Object:
-        if not self.there:
-            raise api_errors.NotFound(paths.target("PATCH", path), 404, "NotFound", "gone")
-        return self._ask("PATCH", path, patch, query)
-
-    def _ask(self, verb: str, path: str, body: object, query: Mapping[str, str] | None) -> client.Object:
-        assert query is not None
-        assert isinstance(body, Mapping)
-        assert query["dryRun"] == "All"
-        self.asked.append((verb, path, body))
-        if self.status:
-            error = f'{{"message": "{self.message}"}}'.encode()
-            raise api_errors.from_answer(paths.target(verb, path), self.status, error)
-        return {}
+    server = api_server.ApiServer()
+    server.on("POST", PATH, tried)
+    server.on("PATCH", f"{PATH}/web", tried if there else api_server.status(404, "NotFound", "gone"))
+    return server
 
 
 @dataclasses.dataclass
@@ -69,9 +39,11 @@ class Asked:
     notes: list[str]
 
 
-async def ask(cluster: Cluster, after: str, before: str = "", left_out: str = "") -> Asked:
+async def ask(server: Server, after: str, before: str = "", left_out: str = "") -> Asked:
     notes: list[str] = []
-    run = dry_run.DryRun(cluster, kinds.Kinds("ConfigMap"), 4, notes.append)
+    run = dry_run.DryRun(
+        api_server.client_of(server, clocks.Pauses()), kinds.Kinds("ConfigMap"), 4, notes.append
+    )
     changes = manifest_diff.diff(manifest_diff.parse(before), manifest_diff.parse(after))
     made = release_types.ReleasePreview(
         release_types.PlannedAction.UPGRADE, "", 1, changes=changes, before=before, manifest=after
@@ -80,17 +52,17 @@ async def ask(cluster: Cluster, after: str, before: str = "", left_out: str = ""
 
 
 async def test_only_what_is_new_or_changes_is_tried() -> None:
-    cluster = Cluster()
+    server = server_that_says()
     before = config_map("same") + config_map("old") + config_map("web", "data: {a: b, c: d}\n")
     after = config_map("same") + config_map("new") + config_map("web", "data: {a: x}\n")
-    assert (await ask(cluster, after, before)).refused == ""
-    assert [(verb, path) for verb, path, _ in cluster.asked] == [("POST", PATH), ("PATCH", f"{PATH}/web")]
-    assert cluster.asked[1][2]["data"] == {"a": "x", "c": None}, "what leaves the chart goes away"
+    assert (await ask(server, after, before)).refused == ""
+    assert server.writes == [f"POST {PATH}", f"PATCH {PATH}/web"]
+    assert server.asked[1].body["data"] == {"a": "x", "c": None}, "what leaves the chart goes away"
 
 
 @rows.each("status", [400, 422])
 async def test_a_refusal_names_the_file_of_the_module(status: int) -> None:
-    found = await ask(Cluster(status), config_map("web"))
+    found = await ask(server_that_says(status), config_map("web"))
     assert found.refused.startswith("modules/010-web/templates/web.yaml: the API server did not create ")
     assert found.notes == []
 
@@ -107,21 +79,20 @@ async def test_a_refusal_names_the_file_of_the_module(status: int) -> None:
 async def test_what_says_nothing_of_the_object_is_no_refusal(
     status: int, message: str, is_noted: bool
 ) -> None:
-    found = await ask(Cluster(status, message), config_map("web"))
+    found = await ask(server_that_says(status, message), config_map("web"))
     assert (found.refused, bool(found.notes)) == ("", is_noted)
 
 
 async def test_an_object_that_is_gone_is_tried_as_a_new_one() -> None:
-    cluster = Cluster(422)
-    cluster.there = False
-    assert (await ask(cluster, config_map("web", "data: {a: x}\n"), config_map("web"))).refused
-    assert [verb for verb, _, _ in cluster.asked] == ["POST"]
+    server = server_that_says(422, there=False)
+    assert (await ask(server, config_map("web", "data: {a: x}\n"), config_map("web"))).refused
+    assert server.writes[-1:] == [f"POST {PATH}"]
 
 
 async def test_a_hook_of_helm_is_made_anew_and_a_kind_that_a_converge_brings_is_left_out() -> None:
     hook = config_map("web", "data: {a: x}\n").replace("{name", "{annotations: {helm.sh/hook: x}, name")
-    cluster = Cluster()
-    await ask(cluster, hook, hook.replace("a: x", "a: y"))
-    assert [verb for verb, _, _ in cluster.asked] == ["POST"]
-    assert (await ask(Cluster(422), config_map("web"), left_out="ConfigMap")).refused == ""
-    assert (await ask(Cluster(422), config_map("web").replace("ConfigMap", "Thing"))).refused == ""
+    server = server_that_says()
+    await ask(server, hook, hook.replace("a: x", "a: y"))
+    assert server.writes[-1:] == [f"POST {PATH}"]
+    assert (await ask(server_that_says(422), config_map("web"), left_out="ConfigMap")).refused == ""
+    assert (await ask(server_that_says(422), config_map("web").replace("ConfigMap", "Thing"))).refused == ""

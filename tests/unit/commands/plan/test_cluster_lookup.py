@@ -13,7 +13,6 @@ from tests.support import api_server, kinds, rows
 
 NAMESPACE = "addons"
 ADDED = manifest_diff.ChangeKind.ADDED
-Server, Kube = api_server.ApiServer, client.KubeClient
 
 
 def manifest(*documents: str) -> str:
@@ -31,19 +30,25 @@ async def absent(kube: client.KubeClient, text: str) -> tuple[tuple[str, ...], l
     return await cluster_lookup.ClusterLookup(kube, catalog, notes.append).absent(text, NAMESPACE), notes
 
 
-async def test_what_is_not_there_is_named_in_the_order_of_the_manifest(server: Server, kube: Kube) -> None:
+async def test_what_is_not_there_is_named_in_the_order_of_the_manifest(
+    server: api_server.ApiServer, kube: client.KubeClient
+) -> None:
     server.put(api_server.an_object("ConfigMap", "a"))
     found, _ = await absent(kube, manifest(config_map("b"), config_map("a"), config_map("a", "other")))
     assert found == ("ConfigMap b", "ConfigMap other/a")
 
 
-async def test_objects_without_a_namespace_are_asked_for_without_one(server: Server, kube: Kube) -> None:
+async def test_objects_without_a_namespace_are_asked_for_without_one(
+    server: api_server.ApiServer, kube: client.KubeClient
+) -> None:
     server.put(api_server.an_object("Namespace", "blue", None))
     text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: blue}\n"
     assert (await absent(kube, text))[0] == ()
 
 
-async def test_many_objects_of_a_kind_are_listed_once(server: Server, kube: Kube) -> None:
+async def test_many_objects_of_a_kind_are_listed_once(
+    server: api_server.ApiServer, kube: client.KubeClient
+) -> None:
     for number in range(19):
         server.put(api_server.an_object("ConfigMap", f"c{number}"))
     found, _ = await absent(kube, manifest(*(config_map(f"c{number}") for number in range(20))))
@@ -51,7 +56,9 @@ async def test_many_objects_of_a_kind_are_listed_once(server: Server, kube: Kube
     assert server.requests == ["GET /api/v1/namespaces/addons/configmaps"]
 
 
-async def test_what_may_not_be_read_counts_as_present_and_is_noted(server: Server, kube: Kube) -> None:
+async def test_what_may_not_be_read_counts_as_present_and_is_noted(
+    server: api_server.ApiServer, kube: client.KubeClient
+) -> None:
     server.refuse(403, lambda asked: "secrets" in asked.path)
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
     found, notes = await absent(kube, manifest(secret, config_map("a")))
@@ -60,7 +67,7 @@ async def test_what_may_not_be_read_counts_as_present_and_is_noted(server: Serve
     assert "Secret s" in notes[0]
 
 
-async def test_a_kind_that_is_gone_is_noted(kube: Kube) -> None:
+async def test_a_kind_that_is_gone_is_noted(kube: client.KubeClient) -> None:
     found, notes = await absent(kube, "apiVersion: x/v1\nkind: Thing\nmetadata: {name: t}\n")
     assert found == ()
     assert "Thing t" in notes[0]
@@ -103,7 +110,7 @@ async def test_a_kind_that_is_not_served_is_reported(
     reason: str | None,
     notes: int,
     tmp_path: pathlib.Path,
-    kube: Kube,
+    kube: client.KubeClient,
 ) -> None:
     (tmp_path / "bar.yaml").write_text("spec:\n  names:\n    kind: Bar\n")
     noted: list[str] = []

@@ -11,7 +11,6 @@ from addon_operator.modules import model
 from tests.support import api_server, clocks, kinds, rows
 
 MODULE = model.Module(names.ModuleName("web"), 1, pathlib.Path("modules/010-web"))
-Server = api_server.ApiServer
 PATH = "/api/v1/namespaces/addons/configmaps"
 
 
@@ -20,7 +19,9 @@ def config_map(name: str, rest: str = "") -> str:
     return f"---\n# Source: web/templates/{name}.yaml\n{text}"
 
 
-def server_that_says(status: int = 0, message: str = "is invalid: x", *, there: bool = True) -> Server:
+def server_that_says(
+    status: int = 0, message: str = "is invalid: x", *, there: bool = True
+) -> api_server.ApiServer:
     """An API server that answers all that is tried with an error by status; objects exist if ``there``."""
 
     def tried(asked: api_server.Asked) -> api_server.Answer:
@@ -39,7 +40,7 @@ class Asked:
     notes: list[str]
 
 
-async def ask(server: Server, after: str, before: str = "", left_out: str = "") -> Asked:
+async def ask(server: api_server.ApiServer, after: str, before: str = "", left_out: str = "") -> Asked:
     notes: list[str] = []
     run = dry_run.DryRun(
         api_server.client_of(server, clocks.Pauses()), kinds.Kinds("ConfigMap"), 4, notes.append

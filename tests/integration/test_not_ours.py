@@ -1,6 +1,7 @@
 """What others rightly write of a release's objects stays, whatever the operator writes, with both Helms."""
 
 import base64
+import json
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -293,6 +294,13 @@ def test_what_others_made_of_objects_is_no_drift_and_stays_when_they_are_written
     before = site.revisions()
     assert "No release would change." in site.command("plan").stdout
     operator.stop()
+    wanted = {"image": "3", "handed": "true", "size": "30Gi", "pull": "other", "applied": "changed"}
+    set_values(site, **{**wanted, "image": "4"})
+    (planned,) = json.loads(site.command("plan", "--output=json").stdout)["modules"]
+    changed = {each["name"]: each["diff"] for each in planned["changes"]}
+    assert sorted(changed) == ["beside", "handed", "own", "plain"], "what stays is no change"
+    assert not [each for each in changed.values() if "-  replicas" in each]
+    set_values(site, **wanted)
     again = site.start(DRIFT_MODE="correct").wait_ready().wait_idle()
     modules.wait(again, "web", Ready="True", Drifted="False")
 

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import itertools
 import pathlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.documents import json_pointers, manifest_diff, varying_parts
@@ -166,11 +166,15 @@ class ReleasePlanner:
         return record, content, unserved
 
     async def as_live(
-        self, request: release_types.ReleaseRequest, before: str, *others: str
+        self,
+        request: release_types.ReleaseRequest,
+        before: str,
+        *others: str,
+        written: Collection[manifests.Identity] = (),
     ) -> tuple[str, ...]:
         """Return manifests with what others made of the objects that the first one has.
 
-        See :mod:`.live_values`. What cannot be read stays as it is.
+        See :mod:`.live_values`; others may have ``written`` these. What cannot be read stays as it is.
         """
         made = []
         namespace = self.helm.places.of(request.module).namespace
@@ -178,7 +182,12 @@ class ReleasePlanner:
             fields: manifests.Fields = {}
             with contextlib.suppress(api_errors.KubernetesError):
                 fields, *_ = await live_values.of_release(
-                    self.records, self.live, request.module, before, manifest, request.others.written()
+                    self.records,
+                    self.live,
+                    request.module,
+                    before,
+                    manifest,
+                    written or request.others.written(),
                 )
             made.append(await asyncio.to_thread(manifests.with_fields, manifest, fields, namespace))
         return tuple(made)

@@ -9,7 +9,7 @@ from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import release_planning, release_records
 from addon_operator.kernel import names
-from addon_operator.modules import release
+from addon_operator.modules import manifests, release
 
 _NAMED: Final = 3
 """So many changed resources are named, and the others counted."""
@@ -54,7 +54,7 @@ async def _shown(
     else:
         action, manifest = release_types.PlannedAction.UPGRADE, plan.manifest
         before = await _applied(planner, request, plan.record)
-        before, manifest = await planner.as_live(request, before, manifest)
+        before, manifest = await _as_live(planner, request, before, manifest)
     changes = await asyncio.to_thread(_difference, request, before, manifest)
     known = before
     if plan.record is not None and plan.record.revision.status == release.FAILED:
@@ -100,8 +100,23 @@ async def changes(
 ) -> tuple[manifest_diff.ManifestChange, ...]:
     """Return what an upgrade would change."""
     before = await _applied(planner, request, plan.record)
-    before, manifest = await planner.as_live(request, before, plan.manifest)
+    before, manifest = await _as_live(planner, request, before, plan.manifest)
     return await asyncio.to_thread(_difference, request, before, manifest)
+
+
+async def _as_live(
+    planner: release_planning.ReleasePlanner, request: release_types.ReleaseRequest, before: str, after: str
+) -> tuple[str, ...]:
+    """Return both manifests with what others made of the objects that differ: an upgrade keeps that."""
+    namespace = planner.helm.places.of(request.module).namespace
+    changed = [each.key for each in await asyncio.to_thread(_difference, request, before, after)]
+    written = [
+        manifests.ManifestResource(key.api_version, key.kind, key.namespace or None, key.name).identity(
+            namespace
+        )
+        for key in changed
+    ]
+    return await planner.as_live(request, before, after, written=written) if written else (before, after)
 
 
 def summary(

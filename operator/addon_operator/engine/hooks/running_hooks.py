@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
-from typing_extensions import override
-
 from addon_operator.kernel import clock
 from addon_operator.process.children import children
 
@@ -59,8 +57,8 @@ class RunningHooks(children.Children):
         other._programs = self._programs.unfenced  # noqa: SLF001 - it is one of these
         return other
 
-    @override
     def known_as(self, module: str, hook: str) -> "RunningHooks":
+        """Return the same for a hook of a module, or a global one."""
         other = copy.copy(self)
         other._module, other._hook = module, hook  # noqa: SLF001 - it is one of these
         return other

@@ -71,6 +71,7 @@ class Others:
         self._bundles = [base64.b64encode(authority * (1 + number)).decode() for number in range(2)]
         self.writes = 0
         """How many objects they have written."""
+        self._autoscalers: dict[str, None] = {}
         self.refused = 0
         """How many they were not allowed to write."""
 
@@ -79,8 +80,10 @@ class Others:
         self._cluster.run_kubectl("apply", "-f", "-", stdin=_POLICIES)
 
     def leave(self) -> None:
-        """Remove the policies."""
+        """Remove the policies and the autoscalers."""
         self._cluster.run_kubectl("delete", "-f", "-", stdin=_POLICIES)
+        for place in self._autoscalers:
+            self._releases.api.request("DELETE", place)
 
     def write(self, things: Iterable[release_view.Thing]) -> None:
         """Write what is theirs of these objects."""
@@ -109,6 +112,7 @@ class Others:
             "metadata": {"name": f"trial-{name}", "namespace": namespace},
             "spec": {"scaleTargetRef": target, "maxReplicas": 9},
         }
+        self._autoscalers[place] = None
         self._releases.api.request(
             "PATCH", f"{place}?fieldManager=trial", body, "application/apply-patch+yaml"
         )

@@ -12,8 +12,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11, 4))' 2>/dev/null && { echo $$p; break; }; done)
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
-# A worker for each core, which collects files of its own (tests/conftest.py). Syrupy expects all in each.
-UNIT_TESTS := --quiet --numprocesses auto --dist each -p no:syrupy tests/unit
+# A worker for each core; who has ended takes tests of others.
+UNIT_TESTS := --quiet --numprocesses auto --dist worksteal tests/unit
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
 SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 

@@ -146,11 +146,12 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     attack = Attack(site, driver)
     for case in CASES:
         data_of = {"a": f'{{{{ .Values.{case}.a | default "one" }}}}'}
-        attack.module(f"010-{case}", data_of, remediation={"rollback": True})
+        more = {"drift": {"mode": "correct"}} if case == "drifted" else {}
+        attack.module(f"010-{case}", data_of, remediation={"rollback": True}, **more)
     (site.modules / "010-backed" / "templates" / "more.yaml").write_text(BREAKS)
     site.kubectl("create", "namespace", attack.strange)
     seen = module_objects.Modules(site, devcluster)
-    options = {"HELM_DRIVER": driver, "DRIFT_MODE": "correct"}
+    options = {"HELM_DRIVER": driver}
     operator = site.start(**options).wait_ready().wait_idle()
     victims = {each: attack.victim(f"victim-{each}") for each in (*CASES, "guest", "stranger")}
     own = {each: attack.uid(each, attack.edge) for each in CASES}
@@ -165,10 +166,11 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
         found = site.find("configmap", case, attack.edge)
         return None if found is None else str(found["data"]["a"])
 
-    site.patch("configmap", "drifted", {"data": {"a": "by hand"}}, namespace=attack.edge)
     operator.wait_until(
-        lambda: seen.condition("drifted", "Ready")["reason"] == "ChangedByOthers", "the record is told"
+        lambda: seen.condition("upgraded", "Ready")["reason"] == "ChangedByOthers", "the record is told"
     )
+    site.patch("configmap", "drifted", {"data": {"a": "by hand"}}, namespace=attack.edge)
+    operator.wait_until(lambda: data("drifted") == "one", "what is corrected comes from the chart")
     site.delete("configmap", "healed", namespace=attack.edge)
     operator.wait_until(lambda: data("healed") == "one", "what is absent comes from the chart")
     site.config(

@@ -1,6 +1,5 @@
 """Settings of all tests."""
 
-import functools
 import gc
 import os
 import pathlib
@@ -8,7 +7,6 @@ import shutil
 import signal
 import sys
 import threading
-from typing import Any
 
 import hypothesis
 import pytest
@@ -19,9 +17,6 @@ from hypothesis.internal.conjecture import providers
 
 _LONG = 0.1
 """Seconds."""
-_COLLECTED: dict[str, int] = {}
-"""Tests of each worker that collects its own."""
-_SESSIONS: list[pytest.Session] = []
 pytest_plugins = ["tests.support.fixtures", "tests.support.lasting_workers"]
 
 # Enough to find a slip at once; HYPOTHESIS_PROFILE=thorough looks longer, after a change of what is tested.
@@ -51,47 +46,6 @@ def pytest_configure() -> None:
     gc.set_threshold(100_000, 5, 100)
     gc.freeze()
     _heed_interrupts()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist has no types
-    """With ``--dist each``, let each worker collect files of its own: to collect all takes long in each."""
-    node.workerinput["deals"] = node.config.option.dist == "each"
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:  # noqa: ANN401 - as above
-    """Show the progress of all tests, and not of those of the last worker that has collected its own."""
-    if node.workerinput["deals"]:
-        _COLLECTED[node.gateway.id] = len(ids)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logreport() -> None:
-    """See above: xdist sets the number once a worker has collected."""
-    if _COLLECTED and _SESSIONS:
-        _SESSIONS[0].testscollected = sum(_COLLECTED.values())
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Keep the session for that."""
-    _SESSIONS.append(session)
-
-
-def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
-    """Pass over the files of other workers."""
-    worker: dict[str, Any] = getattr(config, "workerinput", {})
-    if not worker.get("deals") or not collection_path.name.startswith("test_"):
-        return None
-    return True if collection_path not in _dealt(int(worker["workerid"][2:]), worker["workercount"]) else None
-
-
-@functools.cache
-def _dealt(number: int, workers: int) -> frozenset[pathlib.Path]:
-    """Return the files of one worker: those of about one size go to all in turn."""
-    files = pathlib.Path(__file__).parent.rglob("test_*.py")
-    by_size = sorted(files, key=lambda path: (path.stat().st_size, path))
-    return frozenset(by_size[number::workers])
 
 
 def _heed_interrupts() -> None:

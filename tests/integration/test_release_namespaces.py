@@ -206,8 +206,9 @@ def test_records_elsewhere_may_be_configmaps(site: operator_site.Site) -> None:
     run(site, HELM_DRIVER="configmap").stop()
     assert len(site.helm_calls()) == calls
     forget(module)
-    run(site, HELM_DRIVER="configmap").stop()
-    assert names(site, edge) == set()
+    operator = run(site, HELM_DRIVER="configmap")
+    operator.wait_until(lambda: names(site, edge) == set(), "it is purged")
+    operator.stop()
 
 
 def lists(operator: operator_process.OperatorProcess) -> dict[str, int]:

@@ -100,6 +100,8 @@ class Keeper:
         going = tuple(dict.fromkeys(each for source in sources for each in source.going))
         if not going:
             return Staying()
+        # Asked first: a module that gains it meanwhile has it in its record by the time the records are read.
+        may_gain = await self._others.may_gain()
         others = set(await self._others.give_up(going))
         bodies: dict[manifests.ManifestResource, manifests.Object] = {}
         for source in sources:
@@ -135,7 +137,7 @@ class Keeper:
                 reasons[each] = await self._why_not(each, found, own)
         lost = [each for each, why in reasons.items() if live[each] and why in (None, keeping.Why.DATA)]
         moving = {}
-        if lost and await self._others.may_gain():
+        if lost and may_gain:
             moving = {each: _moving(each, live[each] or {}, with_data=reasons[each] is None) for each in lost}
         kept = {
             each: await self._kept(each, live[each] or {}, why, bodies.get(each, {}))

@@ -1,6 +1,6 @@
-"""What Helm's hooks and tests left of tries that failed: it is removed, as their names are taken otherwise.
+"""The objects of Helm's hooks and tests: what tries that failed left of them, and whether one gets nowhere.
 
-Nothing that runs is removed, and nothing that may hold data.
+What is left is removed, as its names are taken otherwise; nothing that runs, and nothing that may hold data.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from addon_operator.kernel import names
 from addon_operator.kube import api_errors
 from addon_operator.kube.discovery import discovery
 from addon_operator.modules import keeping, manifests
-from addon_operator.modules.health import resource_health
+from addon_operator.modules.health import pod_causes, resource_health
 
 _HOOK: Final = "helm.sh/hook"
 _WORK: Final = ("Job", "Pod")
@@ -25,6 +25,10 @@ _REMOVED: Final = frozenset(
 _FAILED: Final = re.compile(r"\b(?:pre|post)-(?:install|upgrade|rollback)\b")
 """In errors of Helm about hooks."""
 _MOST_PODS: Final = 3
+_MOST_OF_CALL: Final = 20
+"""Pods of a hook that are looked at while its call is under way."""
+_ENDING: Final = ("SuccessCriteriaMet", "FailureTarget")
+"""Conditions of a Job whose pods are on their way out."""
 _Found = tuple[manifests.ManifestResource, manifests.Object]
 
 
@@ -95,6 +99,31 @@ async def free_jobs(
             await live.delete(module, resource)
 
 
+async def stuck(live: live_objects.LiveObjects, module: names.ModuleName, hooks: Iterable[str]) -> str:
+    """Say which hook of a call under way gets nowhere, and why; empty if none does.
+
+    An image that is mistyped, a pod that no node takes, or a crash loop is waited for as long as
+    ``HELM_TIMEOUT`` allows, and the edit that mends it would wait as long. A hook that works, such as a
+    migration, is let end. Raises what the client raises.
+    """
+    for resource, body in await _there(live, module, hooks, _WORK):
+        group = resource.api_version.rpartition("/")[0]
+        if (group, resource.kind) in resource_health.WORK and not _ends(body):
+            pods = await _pods(live, body, _MOST_OF_CALL)
+            if any(_has_running(pod) or _has_succeeded(pod) for pod in pods):
+                return ""
+            why = pod_causes.cause_of_pods(pods) or "none of its containers runs"
+            return f"{resource.kind} {resource.name}: {why}"
+    return ""
+
+
+def _ends(body: manifests.Object) -> bool:
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    return resource_health.has_ended(body) or any(
+        each.get("type") in _ENDING and each.get("status") == "True" for each in conditions
+    )
+
+
 def _changed_jobs(before: Sequence[str], after: str, namespace: str) -> Iterator[_Found]:
     templates: dict[manifests.Identity, list[object]] = {}
     for manifest in before:
@@ -124,8 +153,10 @@ async def _there(
     return found
 
 
-async def _pods(live: live_objects.LiveObjects, body: manifests.Object) -> list[manifests.Object]:
-    return [body] if body.get("kind") == "Pod" else await live.pods_of(body)
+async def _pods(
+    live: live_objects.LiveObjects, body: manifests.Object, most: int | None = None
+) -> list[manifests.Object]:
+    return [body] if body.get("kind") == "Pod" else await live.pods_of(body, most)
 
 
 async def _runs(live: live_objects.LiveObjects, body: manifests.Object) -> bool:

@@ -241,12 +241,17 @@ class LiveObjects:
         owned = manifests.owned(body, place.name, place.namespace)
         await self._cluster.apply(path, owned, field_manager=_FIELD_MANAGER, force=True)
 
-    async def pods_of(self, job: manifests.Object) -> list[manifests.Object]:
-        """Return the pods of a Job; raises what the client raises."""
+    async def pods_of(self, job: manifests.Object, most: int | None = None) -> list[manifests.Object]:
+        """Return the pods of a Job, the first ``most`` of them; raises what the client raises."""
         metadata = job["metadata"]
         path = paths.of("v1", "pods", namespace=metadata["namespace"])
         selector = f"job-name={metadata['name']}"
-        return [page async for pages in self._cluster.pages(path, label_selector=selector) for page in pages]
+        found: list[manifests.Object] = []
+        async for page in self._cluster.pages(path, label_selector=selector):
+            found += page
+            if most is not None and len(found) >= most:
+                break
+        return found[:most]
 
     async def last_lines(self, pod: manifests.Object) -> str:
         """Return what a pod wrote last, on one line; empty if nobody knows."""

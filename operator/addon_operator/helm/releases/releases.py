@@ -11,7 +11,7 @@ from typing import Final
 from addon_operator.helm import command, helm_errors, places, release_types, remembered
 from addon_operator.helm.releases import (
     chart_tests,
-    hook_pods,
+    hook_objects,
     keeper,
     kept_revisions,
     release_calls,
@@ -359,8 +359,17 @@ class ReleaseManager:
         return await self._planner.renderer.inputs(request)
 
     async def stuck_hook(self, module: names.ModuleName) -> str:
-        """Return which hook of the call of Helm under way gets nowhere, and why; see :mod:`.hook_pods`."""
-        return await hook_pods.stuck(self._records, module)
+        """Return which hook of the call of Helm under way gets nowhere, and why; empty if nobody knows.
+
+        See :func:`.hook_objects.stuck`.
+        """
+        with contextlib.suppress(helm_errors.ReleaseRecordError, api_errors.KubernetesError):
+            last = (await self._records.history(module))[-1:]
+            if last and last[0].revision.is_busy:
+                # It names objects to look at: whoever wrote it, nothing is done to them.
+                content = await self._records.content(last[0], whoever=True)
+                return await hook_objects.stuck(self._planner.live, module, content.hooks)
+        return ""
 
     async def revision_inputs(self, module: names.ModuleName) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with, and where hooks wrote to; ``None`` without a release.

@@ -1,6 +1,5 @@
 """Parts of the operator that consist of several objects, put together."""
 
-import collections
 import dataclasses
 from collections.abc import Callable
 
@@ -128,19 +127,6 @@ def monitor(
 ) -> release_monitor.ReleaseMonitor:
     """Make it, and the releases that it looks after."""
     clock = watching.clock
-    put_right: dict[names.ModuleName, collections.deque[float]] = {}
-
-    def may_put_right(module: names.ModuleName) -> bool:
-        if watching.drift_of(states[module].module).mode is not drift_config.DriftMode.CORRECT:
-            return False
-        newest = collections.deque[float](maxlen=content_drift.MOST_CORRECTIONS)
-        times, now = put_right.setdefault(module, newest), clock.monotonic()
-        if len(times) == times.maxlen and now - times[0] < content_drift.CORRECTION_SECONDS:
-            text = "others insist on their revisions, so that they are left until an edit or a run"
-            tell(events.Warned(f"module {module}: {text}"))
-            return False
-        times.append(now)
-        return True
 
     def judged(module: names.ModuleName, text: str, is_first: bool) -> None:
         states.note_record(module, text)
@@ -148,7 +134,7 @@ def monitor(
             return
         tell(events.Warned(f"module {module}: {text}"))
         # The run of this start may have been before that.
-        if is_first or (module in states and may_put_right(module)):
+        if is_first or (module in states and content.may_put_right(module)):
             inbox.put_nowait(intents.RunWanted(module, "ChangedByOthers"))
 
     manager.judged = judged

@@ -16,6 +16,7 @@ from addon_operator.engine import events
 from addon_operator.engine.drift import (
     content_differences,
     drift,
+    drift_backoff,
     live_contents,
     restoring,
     watched_resources,
@@ -43,9 +44,6 @@ MOST_JOINS: Final = 5.0
 """Seconds after which those that came are looked at, although more come."""
 RETRY: Final = 1.0
 """Seconds until what could not be read, or what Helm is at work on, is looked at again."""
-MOST_CORRECTIONS: Final = 5
-"""So often a resource is corrected in :data:`CORRECTION_SECONDS`."""
-CORRECTION_SECONDS: Final = 600.0
 _MODULES_AT_ONCE: Final = 100
 """So many modules share the lists of kinds after a start; all their objects are in memory then."""
 
@@ -110,7 +108,10 @@ class ContentDrift(watched_resources.ResourceListener):
         self._due: dict[names.ModuleName, float] = {}
         self._new: set[names.ModuleName] = set()
         self._new_since = self._new_due = 0.0
-        self._corrected: dict[watched_resources.Watched, collections.deque[float]] = {}
+        self._corrected: dict[object, drift_backoff.Corrections] = collections.defaultdict(
+            drift_backoff.Corrections
+        )
+        """Of resources, and of the revisions of modules."""
         self._given_up: set[watched_resources.Watched] = set()
         self._wake = asyncio.Event()
         resources.subscribe(self)
@@ -149,6 +150,18 @@ class ContentDrift(watched_resources.ResourceListener):
             followed.mode, followed.is_corrected = mode, corrects
             followed.pending.update(self._resources.watched_of(module) or ())
             self._look_in(module, 0.0)
+
+    def may_put_right(self, module: names.ModuleName) -> bool:
+        """Say whether a run is to put a revision of others right at once; count it, and warn of too many."""
+        if self._config_of(module).mode is not drift_config.DriftMode.CORRECT:
+            return False
+        made, now = self._corrected[module], self._clock.monotonic()
+        if made.wait(now):
+            text = "others insist on their revisions, so that they are left until an edit or a run"
+            self._tell(events.Warned(f"module {module}: {text}"))
+            return False
+        made.made(now)
+        return True
 
     def missing(self, modules: Iterable[names.ModuleName]) -> None:
         """See :class:`.ResourceListener`: what is absent comes back as it was."""
@@ -359,7 +372,7 @@ class ContentDrift(watched_resources.ResourceListener):
         kept = [each for each in differences if each.path not in still]
         self._note_not_kept(module, watched, [each for each in differences if each.path in still])
         if is_corrected and kept:
-            self._corrected.setdefault(watched, collections.deque()).append(self._clock.monotonic())
+            self._corrected[watched].made(self._clock.monotonic())
             self._tell(events.ResourcesCorrected(module, (self._resources.title(module, watched),)))
         return [] if is_corrected else kept
 
@@ -423,13 +436,10 @@ class ContentDrift(watched_resources.ResourceListener):
             self._modules[module].pending.add(watched)
             self._look_in(module, opens - self._clock.time())
             return False
-        now, times = self._clock.monotonic(), self._corrected.get(watched, collections.deque[float]())
-        while times and times[0] <= now - CORRECTION_SECONDS:
-            times.popleft()
-        if len(times) < MOST_CORRECTIONS:
+        if not (wait := self._corrected[watched].wait(self._clock.monotonic())):
             return True
         self._modules[module].pending.add(watched)
-        self._look_in(module, times[0] + CORRECTION_SECONDS - now)
+        self._look_in(module, wait)
         if watched not in self._given_up:
             self._given_up.add(watched)
             manager = next((each.manager for each in differences if each.manager), "")

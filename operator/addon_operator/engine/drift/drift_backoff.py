@@ -1,5 +1,6 @@
-"""How soon a resource is restored: at once, unless somebody removes it again and again."""
+"""How soon a resource is restored or corrected: at once, unless somebody changes it again and again."""
 
+import collections
 import dataclasses
 from collections.abc import Iterable
 from typing import Final
@@ -14,6 +15,27 @@ _BACKOFF: Final = waiting.Backoff(FIRST_PAUSE, MAX_PAUSE)
 CALM: Final = 60.0
 """Seconds without a restoration after which the count begins anew; with pauses it takes some of them."""
 _CALM_PAUSES: Final = 3
+
+MOST_CORRECTIONS: Final = 5
+"""So often something is corrected in :data:`CORRECTION_SECONDS`; then it is left."""
+CORRECTION_SECONDS: Final = 600.0
+
+
+class Corrections:
+    """The corrections of one thing; times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._times = collections.deque[float](maxlen=MOST_CORRECTIONS)
+
+    def wait(self, now: float) -> float:
+        """Return the seconds to wait from ``now`` on; 0 when it may be corrected at once."""
+        if len(self._times) < MOST_CORRECTIONS:
+            return 0.0
+        return max(0.0, self._times[0] + CORRECTION_SECONDS - now)
+
+    def made(self, now: float) -> None:
+        """Note that it was corrected."""
+        self._times.append(now)
 
 
 @dataclasses.dataclass(slots=True)

@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.engine import events
-from addon_operator.engine.drift import content_drift, drift, live_contents, watched_resources
+from addon_operator.engine.drift import content_drift, drift, drift_backoff, live_contents, watched_resources
 from addon_operator.helm import release_types
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
@@ -252,11 +252,11 @@ async def test_who_insists_wins_for_ten_minutes(bench: Bench) -> None:
     await bench.follow()
     for number in range(8):
         await bench.edit(b=f"x{number}")
-    assert bench.of(events.ResourcesCorrected) == content_drift.MOST_CORRECTIONS
+    assert bench.of(events.ResourcesCorrected) == drift_backoff.MOST_CORRECTIONS
     assert bench.of(events.CorrectionsGivenUp) == 1
     assert bench.contents.objects["app"]["data"]["b"] == "x7"
     assert bench.shown[-1] == "ConfigMap app: /data/b"
-    await bench.after(content_drift.CORRECTION_SECONDS)
+    await bench.after(drift_backoff.CORRECTION_SECONDS)
     assert bench.contents.objects["app"]["data"]["b"] == "2"
 
 

@@ -286,13 +286,18 @@ def with_fields(manifest: str, fields: Fields, namespace: str) -> str:
         return manifest
 
     def changed(body: Object) -> Object:
-        resource = resource_of(body)
         made = copy.deepcopy(body)
-        for path, value in fields.get(resource.identity(namespace), ()) if resource else ():
-            put(made, path, value)
+        put_fields(made, fields, namespace)
         return made
 
     return _changed(manifest, lambda each: each.identity(namespace) in fields, changed)
+
+
+def put_fields(body: Object, fields: Fields, namespace: str) -> None:
+    """Set those of the fields that are the object's."""
+    resource = resource_of(body)
+    for path, value in fields.get(resource.identity(namespace), ()) if resource else ():
+        put(body, path, value)
 
 
 def put(body: Object, path: Sequence[str], value: Any) -> None:  # noqa: ANN401 - JSON

@@ -173,9 +173,8 @@ def changed(documents: Sequence[Any], changes: ManifestChanges, namespace: str) 
             null_fields.remove(each, changes.nulls)
     made = [_labelled(each, changes, room) for each in made]
     for each in made if changes.live else ():
-        resource = manifests.resource_of(each) if isinstance(each, dict) else None
-        for path, value in changes.live.get(resource.identity(namespace), ()) if resource else ():
-            manifests.put(each, path, value)
+        if isinstance(each, dict):
+            manifests.put_fields(each, changes.live, namespace)
     return made
 
 

@@ -301,8 +301,9 @@ class _ValuesCheck:
             own.common.source: own.common.section(module.key),
             own.own.source: own.own.section(module.key),
             config.source: config.sections.get(module.key, {}),
-            "" if config.secret is None else config.secret.source: config.secret_section(module.key),
         }
+        if config.secret is not None:
+            given[config.secret.source] = config.secret_section(module.key)
         if module.stock is None or not any(given.values()):
             return
         try:

@@ -247,8 +247,8 @@ def test_what_others_make_of_records_and_module_objects_is_seen_and_put_right(
     operator = site.start().wait_ready().wait_idle()
 
     def revision(name: str) -> int:
-        found = shown.get(name)
-        return 0 if found is None else int(found["status"]["release"]["revision"])
+        found = shown.get(name) or {}
+        return int(found.get("status", {}).get("release", {}).get("revision", 0))
 
     operator.wait_until(lambda: (revision("told"), revision("kept")) == (1, 1), "both are shown")
     for name in ("told", "kept"):

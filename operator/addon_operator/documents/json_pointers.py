@@ -19,7 +19,7 @@ PATCH_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
 """Members that each ``op`` of a JSON patch (RFC 6902) needs besides; any others are ignored."""
 _INDEX: Final = re.compile(r"-|0|[1-9][0-9]*")
 _BAD_ESCAPE: Final = re.compile(r"~(?![01])")
-_STEP: Final = re.compile(r"(?:\A|(?<=.)\.)((?:\\.|[^.\\\[\]])+)|\[([0-9]+)\]")
+_STEP: Final = re.compile(r"(?:\A|(?!\A)\.)((?:\\.|[^.\\\[\]])+)|\[([0-9]+)\]")
 
 
 def parse(pointer: str) -> Tokens:

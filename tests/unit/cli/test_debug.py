@@ -1029,6 +1029,7 @@ def test_objects_and_paths_are_offered_as_they_may_be_written(monkeypatch: pytes
     assert completions("module", "why", "web", "Deployment/web", "") == ["spec.replicas", PATHS["paths"][1]]
 
 
+@pytest.mark.slow
 def test_completing_ends_in_time_and_without_a_word_whatever_hangs(tmp_path: pathlib.Path) -> None:
     with sockets.create_server(("127.0.0.1", 0)) as silent:
         kubeconfig = tmp_path / "config"

@@ -188,6 +188,7 @@ def test_of_a_field_that_is_not_there_the_nearest_are_offered(path: str, hint: s
     assert str(caught.value) == f"Deployment web has no field {path}; {hint}"
 
 
+@pytest.mark.slow
 def test_paths_of_a_huge_object_cost_no_more_than_a_bound() -> None:
     text = json.dumps(
         {"kind": "ConfigMap", "metadata": {"name": "web"}, "data": {f"key-{n}": "" for n in range(5_000)}}

@@ -245,7 +245,7 @@ def test_a_relative_kubeconfig_is_made_absolute(
             "HELM_MEMORY",
             id="a crash of Go",
         ),
-        pytest.param("while :; do :; done", "1 s of processor time", id="a loop"),
+        pytest.param("while :; do :; done", "1 s of processor time", id="a loop", marks=pytest.mark.slow),
     ],
 )
 async def test_a_chart_that_never_ends_takes_no_more_than_helm_may_have(

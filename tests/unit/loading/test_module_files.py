@@ -401,6 +401,7 @@ def test_what_module_yaml_says_and_probably_does_not_mean_is_a_warning(tmp_path:
     assert "'a/b' is one key with '/' in its name" in warning
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("below", ["templates", "chart/charts", "hooks"])
 def test_links_that_double_with_each_level_are_a_problem_of_their_module(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, below: str

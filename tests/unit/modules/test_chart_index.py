@@ -65,6 +65,7 @@ def test_a_version_is_found_however_the_index_is_written(
     assert chart_index.find(write(INDEX).encode(), name, version).get("digest") == digest
 
 
+@pytest.mark.slow
 def test_an_index_of_many_megabytes_is_not_parsed_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
     load = yaml_reading.load
@@ -110,7 +111,9 @@ MANY = {"entries": {"cert-manager": [{"version": "v1.0.0"}], "web": VERSIONS}}
 
 
 @rows.each("write", [as_helm, json.dumps], ids=["as Helm", "JSON"])
-@rows.each("filler", [0, 1_100_000], ids=["short", "long"])
+@pytest.mark.parametrize(
+    "filler", [0, pytest.param(1_100_000, marks=pytest.mark.slow)], ids=["short", "long"]
+)
 def test_what_an_index_does_not_have_is_told_with_what_it_has(write: "object", filler: int) -> None:
     assert callable(write)
     more = {"filler": [{"version": "1.0.0", "about": "x" * filler}]}
@@ -126,6 +129,7 @@ def test_what_an_index_does_not_have_is_told_with_what_it_has(write: "object", f
     assert absent("zzz") == "index.yaml has no chart 'zzz'"
 
 
+@pytest.mark.slow
 def test_of_very_many_names_and_versions_the_first_are_looked_at() -> None:
     def index(size: int) -> bytes:
         block = "".join(f"  chart-{n}:\n  - version: 1.0.0\n" for n in range(size))

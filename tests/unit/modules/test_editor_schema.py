@@ -174,6 +174,7 @@ def test_the_reader_takes_what_the_schema_describes(document: Node) -> None:
     assert is_taken(document)
 
 
+@pytest.mark.slow
 @agreeing(25)
 @hypothesis.given(mutated())
 def test_both_say_the_same_of_documents_that_were_changed(document: Node) -> None:

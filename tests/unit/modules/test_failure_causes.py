@@ -1,5 +1,7 @@
 """What a failed run waits for, by the texts of the API server and of Helm."""
 
+import pytest
+
 from addon_operator.modules import failure_causes
 from tests.support import rows
 from tests.unit import costs
@@ -69,6 +71,7 @@ def test_each_cause_counts_once_and_some_at_most() -> None:
     assert len(failure_causes.causes(many, "x")) == failure_causes.MOST_CAUSES
 
 
+@pytest.mark.slow
 @rows.each(
     "piece",
     [

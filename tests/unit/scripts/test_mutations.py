@@ -76,6 +76,7 @@ def test_what_is_for_readers_and_the_type_checker_has_no_mistakes(
     assert [each.after for each in mutations.of(code)] in ([], ["pass"])
 
 
+@pytest.mark.slow
 def test_all_mistakes_of_a_file_are_python_and_have_their_line(mutations: types.ModuleType) -> None:
     source = (scripts_loaded.ROOT / "scripts" / "manifests.py").read_text("utf-8")
     found = mutations.of(source)

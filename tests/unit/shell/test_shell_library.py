@@ -130,6 +130,7 @@ CALLS: list[tuple[dict[str, Any], list[str]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_library_with_a_way_of_its_own_to_the_functions_is_told_their_names(hook: Hook) -> None:
     """Deckhouse's library calls these functions of shell-operator's."""
     body = """

@@ -231,6 +231,7 @@ def with_each_text(found: Any, text: str) -> Any:  # noqa: ANN401 - whatever a p
 SAID = ("name", "state", "health", "time", "since", "lastRun", "nextTry", "until")
 
 
+@pytest.mark.slow
 def test_no_text_makes_the_page_larger_than_all_may_be_together() -> None:
     usual = page_samples.every_state()
     few, many = (status_page.render(with_each_text(usual, "<&" * size)) for size in (1500, 1_000_000))
@@ -253,6 +254,7 @@ def test_nothing_comes_from_elsewhere() -> None:
     assert "unsafe" not in status_page.CONTENT_SECURITY_POLICY
 
 
+@pytest.mark.slow
 def test_a_thousand_modules_are_small_when_they_are_compressed() -> None:
     page = status_page.render(page_samples.many(1000)).encode()
     assert page.count(b"<li class=") == 1000

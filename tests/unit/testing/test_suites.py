@@ -61,6 +61,7 @@ def test_without_pytest_one_sentence_says_what_to_install(repository: pathlib.Pa
     assert done.stderr == "Error: tests of modules need pytest; install it: pip install 'pytest>=9.1'\n"
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_run_and_says_nothing_of_tests_that_are_missing(repository: pathlib.Path) -> None:
     text = "def test_it():\n    raise KeyboardInterrupt\n"
     (repository / "modules/010-web/tests/test_web.py").write_text(text)

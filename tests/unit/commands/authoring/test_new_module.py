@@ -228,9 +228,16 @@ def test_the_test_of_a_new_hook_fails_for_one_that_does_nothing(
             case_run.run(case, modules, modules("web"), snapshots.Snapshot(place, "none", update=False))
 
 
-def test_new_global_hooks_lie_in_their_directory_with_tests_that_pass(place: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    "chosen",
+    [slice(2), pytest.param(slice(2, None), marks=pytest.mark.slow)],
+    ids=["two bindings", "the others"],
+)
+def test_new_global_hooks_lie_in_their_directory_with_tests_that_pass(
+    place: pathlib.Path, chosen: slice
+) -> None:
     run("module", "web")
-    for number, binding in enumerate(new_hook.bindings_of("global")):
+    for number, binding in enumerate(new_hook.bindings_of("global")[chosen]):
         suffix = ".py" if binding in ONLY_PYTHON or number == 0 else ".sh"
         name = f"{binding.lower()}-{suffix[1:]}"
         hook, test = run("hook", f"global-hooks/{name}{suffix}", "--on", str(binding)).split()[:2]

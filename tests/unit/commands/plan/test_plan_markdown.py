@@ -1,5 +1,7 @@
 """A plan as a comment: bounded, and nothing in it breaks out of its place."""
 
+import pytest
+
 from addon_operator.commands.plan import plan_markdown, plan_report
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel.names import ModuleName
@@ -22,6 +24,7 @@ def test_a_diff_is_in_a_block_that_opens() -> None:
     assert "<details><summary><b>web</b>: 1 object</summary>\n\n```diff\n-a\n+b\n```\n" in text
 
 
+@pytest.mark.slow
 def test_a_comment_never_has_more_characters_than_fit_and_says_what_is_cut() -> None:
     lines = [f"+{'x' * 100}{number}" for number in range(2000)]
     text = comment(*(module(f"m{number}", *lines) for number in range(300)))

@@ -74,6 +74,7 @@ def _with(value: object) -> Iterator[object]:
             yield from ([*value[:number], odd, *value[number + 1 :]] for odd in _with(inner))
 
 
+@pytest.mark.slow
 def test_whatever_a_file_holds_it_is_read_or_one_sentence(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "state.json"
     plan_state.write(states.state(), path)

@@ -141,7 +141,7 @@ def test_whatever_stands_in_an_answer_the_settings_are_wrong_and_nothing_else_ha
     asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
 ) -> None:
     write(hooks, "sys.stderr.write(json.dumps(settings['answer'])); sys.exit(1)")
-    odds: list[object] = [None, True, 5, 1e300, "text", [], [5, None, {}], {}, {"a": 1}]
+    odds: list[object] = [None, True, 1e300, [5, None, {}], {"a": 1}]
     for odd in odds:
         answered = {"valid": False if odd is True else odd, "message": odd, "warnings": odd}
         found = verdict(asked, hooks, answer=answered)
@@ -179,7 +179,7 @@ def test_a_program_that_hangs_is_ended_when_the_time_of_all_answers_is_up(
     asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
 ) -> None:
     write(hooks, "time.sleep(100)")
-    with settings_checks.within(1.0):
+    with settings_checks.within(0.5):
         found = verdict(asked, hooks)
     assert not found.is_answer
     assert "was stopped because it ran longer than its timeout" in found.error

@@ -40,6 +40,7 @@ def test_names_count_as_what_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> Non
         read(name, block(tarfile.REGTYPE, b"x"), name, block(tarfile.REGTYPE, b"x"), name, name)
 
 
+@pytest.mark.slow
 def test_names_of_names_end_somewhere() -> None:
     with pytest.raises(packed_files.PackedFilesError, match="is not a readable archive: maximum recursion"):
         read(*[block(tarfile.XGLTYPE, b"6 a=b\n")] * 2000)
@@ -62,6 +63,7 @@ def test_what_is_damaged_within_is_an_error() -> None:
         list(packed_files.members(io.BytesIO(bytes(whole)), packed_files.Room()))
 
 
+@pytest.mark.slow
 def test_attributes_of_all_files_are_not_kept_with_each_of_them() -> None:
     attributes = b"".join(b"14 k%06d=ab\n" % number for number in range(5_000))
     files = [block(tarfile.REGTYPE, b"")] * 200

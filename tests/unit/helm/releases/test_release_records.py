@@ -185,6 +185,7 @@ def stored(content: bytes) -> str:
     return base64.b64encode(base64.b64encode(content)).decode()
 
 
+@pytest.mark.slow
 async def test_a_record_that_unpacks_to_more_than_a_release_can_be_is_refused(
     api: fakes.FakeApi, records: release_records.ReleaseRecords
 ) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import orjson
+import pytest
 
 from addon_operator.engine.drift import health_watch, run_causes
 from addon_operator.kube import paths
@@ -40,6 +41,7 @@ def flat(version: int) -> bytes:
     return orjson.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
 
+@pytest.mark.slow
 @rows.each("name", PROJECTIONS)
 async def test_others_of_the_kind_are_followed_whatever_nests_how_deep(name: str) -> None:
     async with informing.world(reflector.Tuning(silence=5.0)) as world:
@@ -81,6 +83,7 @@ def test_what_is_not_deep_is_not_cut() -> None:
     assert deep_objects.cut(b"[" * 300 + b"]" * 300) == b"[" * 200 + deep_objects.MARK + b"]" * 200
 
 
+@pytest.mark.slow
 @rows.each("piece", [b"[[]],", b'"\\"\\\\",', b'{"a":'])
 def test_to_cut_costs_no_more_than_the_size(piece: bytes) -> None:
     assert costs.is_linear(lambda size: b"[" * 300 + piece * size, deep_objects.cut, 5_000)

@@ -420,7 +420,7 @@ def meddle(world: informing.World, dice: random.Random) -> None:
             world.put(name, namespace, data={"k": dice.choice("123")})
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 async def test_events_lead_from_the_first_snapshot_to_what_there_is_whatever_happens(
     world: informing.World, seed: int
 ) -> None:

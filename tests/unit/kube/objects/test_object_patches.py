@@ -477,6 +477,7 @@ async def test_no_operation_asks_for_nothing(bench: Bench) -> None:
     assert bench.server.requests == []
 
 
+@pytest.mark.slow
 async def test_many_operations_are_looked_at_in_turns() -> None:
     pod = {"operation": "Delete", "kind": "Pod", "namespace": "a", "name": "b"}
     text = "\n".join(map(json.dumps, [*[pod] * 2500, {**pod, "kind": "Wrong"}]))

@@ -4,6 +4,7 @@ import copy
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -283,6 +284,7 @@ def many(count: int) -> tuple[Object, Object]:
     return {"spec": {"env": copy.deepcopy(items)}}, live
 
 
+@pytest.mark.slow
 def test_what_a_large_list_costs_grows_with_its_size_alone() -> None:
     assert costs.is_linear(many, lambda both: field_drift.differences(*both), 1000)
 

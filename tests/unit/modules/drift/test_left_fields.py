@@ -162,6 +162,7 @@ def test_items_that_helm_would_take_away_with_another_one_are_left_out_before() 
     assert left_fields.without_twins(before, None) == before
 
 
+@pytest.mark.slow
 def test_manifests_are_compared_in_one_pass() -> None:
     def many(count: int) -> dict[str, Any]:
         return body("Service", spec={"ports": [{"port": n, "protocol": "TCP"} for n in range(count)]})

@@ -140,6 +140,7 @@ def test_what_never_changes_is_nobodys_fault_who_wrote_something_else() -> None:
     assert others_fields.blamed(beside, "spec.selector: Forbidden: not with it") == beside
 
 
+@pytest.mark.slow
 def test_what_a_large_list_and_a_long_refusal_cost_grows_with_their_size_alone() -> None:
     def many(count: int) -> Object:
         return live({"helm": [HTTP, METRICS], "alice": [{"name": f"p{n}", "port": n} for n in range(count)]})

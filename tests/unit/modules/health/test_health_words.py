@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,6 +123,7 @@ KEYS = st.sampled_from([
 PART = st.dictionaries(KEYS, JSON | st.lists(st.dictionaries(KEYS, JSON)))
 
 
+@pytest.mark.slow
 @given(st.fixed_dictionaries(dict.fromkeys(("metadata", "spec", "status"), PART | JSON)))
 def test_no_status_is_too_odd(parts: dict[str, Any]) -> None:
     assert resource_health.health_of({"apiVersion": "x.io/v1", **parts}, NOW).state in HealthState

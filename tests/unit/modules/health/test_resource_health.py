@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -402,6 +403,7 @@ KEYS = st.sampled_from([
 KIND = st.sampled_from(sorted(resource_health.WITH_RULES))
 
 
+@pytest.mark.slow
 @given(
     KIND,
     st.fixed_dictionaries(
@@ -413,6 +415,7 @@ def test_no_object_is_too_odd(kind: tuple[str, str], parts: dict[str, Any]) -> N
     assert health_of(odd, NOW).state in HealthState
 
 
+@pytest.mark.slow
 def test_many_conditions_cost_their_number() -> None:
     def many(size: int) -> dict[str, Any]:
         return resource("x.io/Any", {}, {"conditions": [condition(f"C{number}") for number in range(size)]})

@@ -107,6 +107,7 @@ EXPLOSIVE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @rows.each("case", [*EXPLOSIVE, "labels", "annotations"])
 def test_changes_add_no_more_than_a_bound_however_they_multiply(case: str) -> None:
     documents = [{**SERVICE, "metadata": {"name": f"s{number}"}} for number in range(10)]

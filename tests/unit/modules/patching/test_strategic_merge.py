@@ -110,6 +110,7 @@ def test_what_is_patched_stays_as_it_was() -> None:
     assert repr(POD) == before
 
 
+@pytest.mark.slow
 def test_long_lists_cost_no_more_than_their_size() -> None:
     def both(size: int) -> tuple[Any, Any]:
         items = [{"name": f"v{number}", "value": "x"} for number in range(size)]

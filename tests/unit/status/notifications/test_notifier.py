@@ -244,6 +244,7 @@ async def test_what_was_told_is_kept_and_is_not_before_it_was_taken(bench: Bench
     assert bench.kept["web"] == {}
 
 
+@pytest.mark.slow
 async def test_many_failing_modules_and_all_targets_are_looked_at_in_small_pieces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

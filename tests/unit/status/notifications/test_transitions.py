@@ -427,6 +427,7 @@ def test_an_end_that_a_target_did_not_take_is_told_after_a_restart(people: Peopl
     assert people.restarted().after(0) == ["ops: web failed over after 2 min"]
 
 
+@pytest.mark.slow
 def test_a_thousand_failing_modules_are_looked_at_in_one_pass() -> None:
     targets = [a_target(f"target-{number}") for number in range(notify_config.MOST_TARGETS)]
 

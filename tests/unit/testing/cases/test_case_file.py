@@ -133,6 +133,7 @@ def test_what_begins_with_a_dollar_itself_stands_below_is(tmp_path: pathlib.Path
     assert read(tmp_path, "- {name: x, expect: {objects: [{kind: A, spec: {$is: {$patch: delete}}}]}}")
 
 
+@pytest.mark.slow
 def test_patterns_of_a_file_may_not_take_more_together_than_a_schema_may(tmp_path: pathlib.Path) -> None:
     line = "    - {{kind: Pod, spec: {{a: {{$matches: '{}\\pL{{100}}'}}}}}}\n"
     text = "- name: x\n  expect:\n    objects:\n" + "".join(line.format(n) for n in range(12))

@@ -80,14 +80,19 @@ def wait_until(
     """Ask ``probe`` again and again until it gives something true, and give that back.
 
     It is asked soon after ``traces``, which is cheap, gives something else, and less and less often as long
-    as that stays. Fails with ``what``, the last answer and ``explain()`` after ``deadline`` seconds.
+    as that stays. A probe that reads what is not there yet, a status of a new object, raises such an error:
+    it is asked again. Fails with ``what``, the last answer and ``explain()`` after ``deadline`` seconds.
     """
     give_up = time.monotonic() + deadline
     pause, before = _FIRST_PAUSE, traces()
     while True:
-        found = probe()
-        if found:
-            return found
+        seen: object
+        try:
+            if found := probe():
+                return found
+            seen = found
+        except (LookupError, StopIteration) as error:
+            seen = error
         if time.monotonic() > give_up:
             break
         ask_again = time.monotonic() + pause
@@ -97,7 +102,7 @@ def wait_until(
             if (now := traces()) != before:
                 pause, before = _FIRST_PAUSE, now
                 ask_again = min(ask_again, time.monotonic() + pause)
-    raise AssertionError(f"after {deadline:g} s still not: {what}; last seen: {found!r}\n{explain()}")
+    raise AssertionError(f"after {deadline:g} s still not: {what}; last seen: {seen!r}\n{explain()}")
 
 
 def free_port() -> int:

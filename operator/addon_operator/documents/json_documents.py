@@ -121,7 +121,7 @@ def check_keys(text: bytes | str) -> None:
     Takes about as long as to decode the text, and holds little.
     """
     try:
-        KEYS.decode(text if isinstance(text, str) else text.decode())
+        _KEYS.decode(text if isinstance(text, str) else text.decode())
     except RecursionError:
         raise AmbiguousError("it nests too deep") from None
 
@@ -138,8 +138,16 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> object:
 
 
 # Numbers become bytes, as those equal no text.
-KEYS: Final = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_int=str.encode, parse_float=str.encode)
-"""Looks at keys as :func:`check_keys` does; what it decodes is of no use."""
+_KEYS: Final = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_int=str.encode, parse_float=str.encode)
+
+
+def key_with_two_values(text: str) -> str:
+    """Say which key a mapping in valid JSON has twice, with different values; empty if none does."""
+    try:
+        check_keys(text)
+    except AmbiguousError as error:
+        return str(error)
+    return ""
 
 
 def pack(entry: bytes) -> bytes:

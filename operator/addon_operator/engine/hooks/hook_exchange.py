@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias
 from addon_operator.aio import threads, waiting
 from addon_operator.engine.hooks import hook_directory, questions
 from addon_operator.hook_contract import binding_contexts
-from addon_operator.hook_contract.outputs import printed_outputs
 from addon_operator.kernel import names
 from addon_operator.values import store
 
@@ -52,8 +51,6 @@ class Taken:
 
     written: Mapping[str, str]
     """By the variable of each file that the hook may write to."""
-    hint: str = ""
-    """What its author might not have meant: the sentence after its name."""
     answer: Any = None
     """What it answered, if it was asked."""
 
@@ -102,20 +99,18 @@ class Exchange:
                 return
         await waiting.in_thread(threads.FILES, _give, files, given)
 
-    async def take(
-        self, files: hook_directory.HookDirectory, given: Given, hook: str, printed: bytes
-    ) -> Taken:
-        """Read what ``hook`` wrote, and remove the directory; ``printed`` is its standard output.
+    async def take(self, files: hook_directory.HookDirectory, given: Given, hook: str) -> Taken:
+        """Read what ``hook`` wrote, and remove the directory.
 
         Raises :class:`.HookFileError`, and :class:`.AnswerError` if its answer is wrong.
         """
-        if self._is_in_memory(files) and _is_little(files, given, printed):
+        if self._is_in_memory(files) and _is_little(files, given):
             try:
-                return _taken(files, given, hook, "")
+                return _taken(files, given, hook)
             finally:
                 # What a hook left there may be much.
                 files.remove_own()
-        return await waiting.in_thread(threads.FILES, _take, files, given, hook, printed)
+        return await waiting.in_thread(threads.FILES, _take, files, given, hook)
 
     async def take_one(self, files: hook_directory.HookDirectory, variable: str) -> str:
         """Return what a failed hook wrote to a file; nothing if that is unreadable: the failure says more."""
@@ -178,30 +173,27 @@ def _write(files: hook_directory.HookDirectory, values: Values, outputs: Sequenc
         files.write(variable)
 
 
-def _is_little(files: hook_directory.HookDirectory, given: Given, printed: bytes) -> bool:
+def _is_little(files: hook_directory.HookDirectory, given: Given) -> bool:
     """Say whether a run gave back so little that the loop can read it, and let go of all its files."""
-    if given.question is None or not given.question.is_plain or printed:
+    if given.question is None or not given.question.is_plain:
         return False
     sizes = files.sizes()
     written = sum(sizes[variable] for variable in (*_OUTPUTS, given.question.file))
     return written <= SHORT_OUTPUT and sum(sizes.values()) <= SHORT_OUTPUT + _INPUTS * SHORT_INPUT
 
 
-def _take(files: hook_directory.HookDirectory, given: Given, hook: str, printed: bytes) -> Taken:
+def _take(files: hook_directory.HookDirectory, given: Given, hook: str) -> Taken:
     try:
-        return _taken(files, given, hook, printed.decode(errors="replace"))
+        return _taken(files, given, hook)
     finally:
         files.remove()
 
 
-def _taken(files: hook_directory.HookDirectory, given: Given, hook: str, printed: str) -> Taken:
+def _taken(files: hook_directory.HookDirectory, given: Given, hook: str) -> Taken:
     question = given.question
     outputs = _OUTPUTS if question is None else (*_OUTPUTS, question.file)
     written = {variable: files.read_output(variable) for variable in outputs}
-    hint = printed_outputs.hint(printed, written)
-    if question is None:
-        return Taken(written, hint)
-    return Taken(written, hint, question.answer(hook, written[question.file], hint))
+    return Taken(written, None if question is None else question.answer(hook, written[question.file]))
 
 
 def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from addon_operator.aio import threads
@@ -100,7 +100,13 @@ class HookOutputs:
             None if values is None else await self._patched(hook.module, values, config),
             metrics,
             await self._plan_metrics(hook, metrics),
-            tuple(_hints(objects, metrics)),
+            tuple(
+                _hints(
+                    objects,
+                    metrics,
+                    {hook_exchange.VALUES_PATCH: values, hook_exchange.CONFIG_VALUES_PATCH: config_values},
+                )
+            ),
         )
 
     async def apply(
@@ -175,9 +181,17 @@ async def _read(
 
 
 def _hints(
-    objects: Sequence[object_operations.Operation], metrics: Sequence[metric_operations.Operation]
+    objects: Sequence[object_operations.Operation],
+    metrics: Sequence[metric_operations.Operation],
+    values: Mapping[str, patches.ValuesPatch | None],
 ) -> Iterator[str]:
-    """Yield for each output which keys of it have no effect."""
+    """Yield for each output which keys of it have no effect, or two values."""
+    for variable, patch in values.items():
+        if patch is not None and patch.ambiguity:
+            yield (
+                f"wrote an ambiguous patch to the file ${variable}: {patch.ambiguity}, of which the last "
+                "counts"
+            )
     for variable, origins in (
         (hook_exchange.KUBERNETES_PATCH, [operation.origin for operation in objects]),
         (hook_exchange.METRICS, metrics),

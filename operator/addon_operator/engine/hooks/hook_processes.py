@@ -19,7 +19,6 @@ from addon_operator.engine.hooks import (
     hook_lines,
 )
 from addon_operator.hook_contract.configuration import hook_config
-from addon_operator.hook_contract.outputs import printed_outputs
 from addon_operator.kernel import errors, names
 from addon_operator.loading import hook_files
 from addon_operator.modules import model
@@ -31,6 +30,8 @@ QUESTION_GRACE: Final = 1.0
 """Seconds between SIGTERM and SIGKILL for a hook that was to answer: its place is wanted."""
 _VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
 _VERDICTS: Final = {"true": True, "false": False}
+_VERDICT_BYTES: Final = 64 * 1024
+"""So much of the standard output of an ``enabled`` script is searched for a verdict."""
 _SHOWN_CHARS: Final = 60
 _REASON_CHARS: Final = 10_000
 """Of what an ``enabled`` script gives as its reason, which may be as long as any output."""
@@ -46,8 +47,6 @@ class HookRunResult:
     result: children.ChildResult
     written: Mapping[str, str]
     """By the variable of each file that it may write to."""
-    hint: str = ""
-    """What its author might not have meant: the sentence after its name."""
     answer: Any = None
     """What it answered, if it was asked."""
 
@@ -211,12 +210,12 @@ class HookProcesses:
                     module=hook.module,
                 )
             try:
-                taken = await self._exchange.take(files, given, hook.name, result.stdout or b"")
+                taken = await self._exchange.take(files, given, hook.name)
             except hook_directory.HookFileError as error:
                 raise HookRunError(
                     hook.name, result, f"returned invalid output: {error}", module=hook.module
                 ) from error
-        return HookRunResult(result, taken.written, taken.hint, taken.answer)
+        return HookRunResult(result, taken.written, taken.answer)
 
     def timeout(self, hook: state.Hook) -> float | None:
         """Return how many seconds a run of the hook may take; ``None``: any number."""
@@ -238,7 +237,9 @@ class HookProcesses:
                 await self._exchange.give_values(files, values, _VERDICT)
                 fields = {"module": module, "hook": "enabled"}
                 asked = state.Hook("enabled", script, hook_config.HookConfig(), module)
-                result = await self._start(asked, files, fields, self._default_timeout)
+                result = await self._start(
+                    asked, files, fields, self._default_timeout, capture_stdout=_VERDICT_BYTES
+                )
                 written = await self._exchange.take_all(files, _VERDICT)
             except (children.ChildStartError, hook_directory.HookFileError) as error:
                 raise EnabledScriptError(module, f"cannot be asked: {error}") from error
@@ -261,6 +262,7 @@ class HookProcesses:
         timeout: float | None,
         *,
         is_asked: bool = False,
+        capture_stdout: int | None = None,
     ) -> children.ChildResult:
         path = hook_files.absolute(hook.path, self._started_in)
         is_nested = bool(hook.arguments)
@@ -280,7 +282,7 @@ class HookProcesses:
                 leaves_nothing=is_asked,
                 mark=next(iter(variables)),
                 on_stdout_line=hook_lines.both(keep, log.handler("stdout")),
-                capture_stdout=printed_outputs.READ_BYTES,
+                capture_stdout=capture_stdout,
                 on_stderr_line=hook_lines.both(keep, log.handler("stderr")),
             )
 

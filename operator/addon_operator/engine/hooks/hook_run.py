@@ -93,7 +93,7 @@ class HookExecutor:
         finally:
             alone.release()
         self._tell(events.HookSucceeded(labels, ran.result))
-        self._hint(labels, ran.hint, *outputs.hints)
+        self._hint(labels, *outputs.hints)
         return effects
 
     async def ask(
@@ -115,7 +115,6 @@ class HookExecutor:
             if not question.drops_outputs:
                 await self._apply_after_failure(hook, error)
             raise
-        self._hint(labels, ran.hint)
         if question.drops_outputs:
             return ran.answer, hook_outputs.HookEffects()
         outputs = await self._outputs.check(hook, ran)
@@ -148,7 +147,7 @@ class HookExecutor:
 
     def _hint(self, labels: events.HookLabels, *hints: str) -> None:
         """Report what a hook may do in each of its runs."""
-        for hint in filter(None, hints):
+        for hint in hints:
             # What follows may be another word each time.
             seen = (labels.module, labels.hook, hint.partition(":")[0])
             self._tell(events.HookDoubted(labels, hint, seen not in self._hinted))

@@ -40,13 +40,12 @@ class Question(Generic[Answer]):
         """The variable by which the file is called."""
         return self.variables[0]
 
-    def answer(self, hook: str, text: str, hint: str) -> Answer:
-        """Read what the hook wrote; raises :class:`AnswerError`. In a thread, unless it is short and plain.
+    def answer(self, hook: str, text: str) -> Answer:
+        """Read what the hook wrote, in a thread if it may be long.
 
-        ``hint`` says what its author might not have meant, if that is known.
+        Raises :class:`AnswerError`.
         """
         try:
             return self.read(text)
         except errors.AddonOperatorError as error:
-            more = f"; the hook {hint}" if hint else ""
-            raise AnswerError(f"hook {hook}: {self.file}: {error}{more}") from error
+            raise AnswerError(f"hook {hook}: {self.file}: {error}") from error

@@ -12,7 +12,7 @@ from addon_operator.hook_contract import crontab, violations
 from addon_operator.hook_contract.configuration import (
     bindings,
     conversion_bindings,
-    webhook_crosschecks,
+    webhook_bindings,
     webhook_schemas,
 )
 from addon_operator.kernel.json_types import JsonObject, JsonValue
@@ -21,6 +21,9 @@ MAX_BINDINGS: Final = 500
 """Of each kind. All may be of one group: then each of them has the snapshots of all of them."""
 MAX_CONVERSIONS: Final = 500
 """Of all conversion bindings of a hook together."""
+_ANY: Final = "*"
+_ALL: Final = "*/*"
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _Item: TypeAlias = tuple[str, JsonObject]
 
 
@@ -51,10 +54,8 @@ def violations_of(document: JsonObject) -> Iterator[str]:
         for where, item in webhooks:
             yield from _unknown_snapshots(where, item, names)
             yield from _conditions(where, item)
-            yield from webhook_crosschecks.rules(where, item)
-            yield from webhook_crosschecks.conditions(where, item)
-            yield from webhook_crosschecks.groups(where, item)
-            yield from webhook_crosschecks.wide(where, item)
+            yield from _rules(where, item)
+            yield from _versions_of_other_groups(where, item)
         if key in webhook_schemas.ADMISSION:
             yield from _same_names(webhooks)
     yield from _conversions(document)
@@ -94,11 +95,13 @@ def _of_webhooks(document: JsonObject) -> Iterator[str]:
                 hint = violations.nearest(group, groups) if groups else "none of them is of any"
                 brings = "so that it brings no snapshots"
                 yield f"{where}.group: no kubernetes binding is of the group {group!r}, {brings}; {hint}"
-            yield from webhook_crosschecks.unmatched(where, item)
-            yield from webhook_crosschecks.blocking(where, item)
-    yield from webhook_crosschecks.hurried(
-        [pair for key in webhook_schemas.ADMISSION for pair in _items(document, key)]
-    )
+            for index, rule in enumerate(_list_in(item, "rules")):
+                for number, name in enumerate(_list_in(rule, "resources")):
+                    if isinstance(name, str) and name != name.lower():
+                        spot = f"{where}.rules[{index}].resources[{number}]"
+                        remedy = "so that no request matches; write its lower-case plural"
+                        yield f"{spot}: {name!r} is a kind, {remedy}"
+            yield from _blocking(where, item)
 
 
 def _items(document: JsonObject, key: str) -> Iterator[_Item]:
@@ -127,14 +130,79 @@ def _unknown_snapshots(where: str, item: JsonObject, names: Mapping[str, int]) -
 
 
 def _conditions(where: str, item: JsonObject) -> Iterator[str]:
-    listed = item.get("matchConditions")
-    if isinstance(listed, list) and len(listed) > webhook_schemas.MOST_CONDITIONS:
-        most = webhook_schemas.MOST_CONDITIONS
+    listed, most = _list_in(item, "matchConditions"), webhook_schemas.MOST_CONDITIONS
+    if len(listed) > most:
         yield f"{where}.matchConditions: it has {len(listed)} items, and the API server takes {most}"
+    named = ((f"{where}.matchConditions[{at}]", each) for at, each in enumerate(listed))
+    yield from _same_names((place, each) for place, each in named if isinstance(each, dict))
+
+
+def _rules(where: str, item: JsonObject) -> Iterator[str]:
+    """Yield what the API server refuses in rules, which would keep other hooks from being registered.
+
+    Source: the validation of ``admissionregistration.k8s.io/v1`` in the Kubernetes API.
+    """
+    locks = item.get("failurePolicy", "Fail") == "Fail" and item.get("locks") != "cluster"
+    for index, rule in enumerate(_list_in(item, "rules")):
+        spot = f"{where}.rules[{index}]"
+        for key in ("apiGroups", "apiVersions", "operations"):
+            listed = _list_in(rule, key)
+            if _ANY in listed and len(listed) > 1:
+                yield f"{spot}.{key}: {_ANY!r} stands for all of them; remove the others"
+        resources = _list_in(rule, "resources")
+        names = dict.fromkeys(name for name in resources if isinstance(name, str))
+        for name in names:
+            resource, _, part = name.partition("/")
+            covering = [_ALL, *([f"{resource}/*", f"*/{part}"] if part else [_ANY])]
+            found = next((wide for wide in covering if wide in names and wide != name), None)
+            if found is not None:
+                yield f"{spot}.resources: {found!r} stands for {name!r}, too; remove one of the two"
+        if locks and webhook_bindings.is_wide(_list_in(rule, "apiGroups"), resources):
+            locks = False
+            yield (
+                f"{spot}: with '*' in apiGroups or resources and failurePolicy Fail, nobody "
+                "can change anything in the cluster while no operator answers; name groups and resources, or "
+                "write 'failurePolicy: Ignore', or 'locks: cluster' if that is meant"
+            )
+
+
+def _blocking(where: str, item: JsonObject) -> Iterator[str]:
+    """Yield that a webhook about pods of namespaces that it names keeps an operator there from starting."""
+    namespace = item.get("namespace")
+    selector = namespace.get("labelSelector") if isinstance(namespace, dict) else None
+    labels = selector.get("matchLabels") if isinstance(selector, dict) else None
+    names = [name] if isinstance(labels, dict) and isinstance(name := labels.get(_NAME_LABEL), str) else []
+    for each in _list_in(selector, "matchExpressions"):
+        if isinstance(each, dict) and (each.get("key"), each.get("operator")) == (_NAME_LABEL, "In"):
+            names += map(str, _list_in(each, "values"))
+    if item.get("failurePolicy", "Fail") == "Fail" and names:
+        for rule in _list_in(item, "rules"):
+            groups, resources = _list_in(rule, "apiGroups"), _list_in(rule, "resources")
+            if ("" in groups or _ANY in groups) and not {"pods", _ANY, _ALL}.isdisjoint(map(str, resources)):
+                yield (
+                    f"{where}: with failurePolicy Fail, no pod starts in {', '.join(names)} while no "
+                    "operator answers; if one of these is the operator's own namespace, it blocks its "
+                    "own pods"
+                )
+                return
+
+
+def _versions_of_other_groups(where: str, item: JsonObject) -> Iterator[str]:
+    """Yield which versions of a conversion are of another group than the definition's."""
+    crd = item.get("crdName")
+    group = crd.partition(".")[2] if isinstance(crd, str) else ""
+    for index, rule in enumerate(_list_in(item, "conversions")):
+        for key in ("fromVersion", "toVersion"):
+            version = rule.get(key) if isinstance(rule, dict) else None
+            if isinstance(version, str) and group:
+                other = conversion_bindings.full_version(version, f"x.{group}").partition("/")[0]
+                if other != group:
+                    spot = f"{where}.conversions[{index}].{key}"
+                    yield f"{spot}: {version!r} is of group {other!r}, and {crd} of {group!r}; correct one"
 
 
 def _same_names(items: Iterable[_Item]) -> Iterator[str]:
-    """Yield which webhooks have the name of an earlier one, by which the API server knows them."""
+    """Yield which items have the name of an earlier one, by which the API server knows them."""
     first: dict[str, str] = {}
     for where, item in items:
         name = item.get("name")

@@ -61,6 +61,8 @@ class ValuesPatch:
     """Checked operations, only with the members that RFC 6902 knows for them."""
     source: str = "patch"
     """What the patch is called in errors."""
+    ambiguity: str = ""
+    """Which key has two values in one mapping, of which the last counts, as in the Go operator."""
 
     @property
     def refusal(self) -> str:
@@ -89,7 +91,9 @@ def parse_patch(text: str, source: str) -> ValuesPatch:
     more than :data:`MAX_OPERATIONS`.
     """
     operations: list[Operation] = []
-    for document in _documents(text, source):
+    ambiguity = ""
+    for document, doubt in _documents(text, source):
+        ambiguity = ambiguity or doubt
         for item in document if isinstance(document, list) else [document]:
             operations.append(_check(item, f"{source}, operation [{len(operations)}]"))
     if len(operations) > MAX_OPERATIONS:
@@ -97,15 +101,17 @@ def parse_patch(text: str, source: str) -> ValuesPatch:
             f"{source} has {len(operations)} operations, and may have {MAX_OPERATIONS}; write a mapping or a "
             "list with one operation, as a whole"
         )
-    return ValuesPatch(tuple(operations), source)
+    return ValuesPatch(tuple(operations), source, ambiguity)
 
 
-def _documents(text: str, source: str) -> Iterator[Any]:
+def _documents(text: str, source: str) -> Iterator[tuple[Any, str]]:
+    """Yield each document, and which of its keys has two values."""
     start = 0
     try:
         for _, start, end in document_stream.json_stream(text, json.JSONDecoder()):
             # The strict decoder knows neither NaN nor halves of surrogate pairs.
-            yield json_documents.decode(text[start:end])
+            part = text[start:end]
+            yield json_documents.decode(part), json_documents.key_with_two_values(part)
     except json.JSONDecodeError as error:
         line, column = _line_and_column(text, error, start)
         raise PatchError(

@@ -40,7 +40,6 @@ class Run:
         self,
         given: hook_exchange.Given,
         hook: Callable[[Mapping[str, pathlib.Path]], object] = lambda files: files[ANSWER].write_text("yes"),
-        printed: bytes = b"",
     ) -> hook_exchange.Taken:
         async with self.exchange.directory("guard.sh", is_short=given.is_short) as files:
             await self.exchange.give(files, given)
@@ -48,7 +47,7 @@ class Run:
             self.path = paths[ANSWER].parent
             check_written(paths)
             hook(paths)
-            return await self.exchange.take(files, given, "guard.sh", printed)
+            return await self.exchange.take(files, given, "guard.sh")
 
     @property
     def in_loop(self) -> list[bool]:
@@ -150,12 +149,6 @@ async def test_what_a_hook_made_long_is_read_and_removed_in_a_thread(
     await run.ask(run.given(), hook[1])
     assert run.in_loop == [True, False]
     assert left_in(memory) == []
-
-
-async def test_what_a_hook_printed_is_looked_at_in_a_thread(run: Run) -> None:
-    taken = await run.ask(run.given(), lambda _: None, printed=b'{"allowed": true}')
-    assert run.in_loop == [True, False]
-    assert taken.hint.startswith("printed an answer")
 
 
 async def test_an_answer_that_may_take_long_to_check_is_read_in_a_thread(run: Run) -> None:

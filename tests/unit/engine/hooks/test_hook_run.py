@@ -2,7 +2,6 @@
 
 import asyncio
 import concurrent.futures
-import functools
 import json
 import pathlib
 import threading
@@ -19,8 +18,7 @@ from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.hooks import hook_lines, hook_outputs, hook_processes, hook_run, questions
 from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract import binding_contexts, jq_programs
-from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
-from addon_operator.hook_contract.outputs import review_answers
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
@@ -202,38 +200,12 @@ GOOD: dict[str, object] = {
 }
 
 
-async def test_an_answer_that_was_only_printed_is_wrong_and_the_error_says_where_it_belongs(
-    bench: Bench,
-) -> None:
-    answer = {"allowed": False, "message": "no"}
-    parse = functools.partial(review_answers.parse, asked=webhook_bindings.ReviewType.VALIDATING)
-    with pytest.raises(
-        questions.AnswerError,
-        match=r"hook sub/hook\.sh: VALIDATING_RESPONSE_PATH: it is empty; .*; the hook printed an answer to "
-        r"its standard output, .*: write it to the file \$VALIDATING_RESPONSE_PATH",
-    ):
-        await bench.ask({"stdout": answer}, parse)
-    with pytest.raises(questions.AnswerError, match=r'write one such as \{"allowed": true\}$'):
-        await bench.ask({"stdout": "it is fine"}, parse)
-    found = await bench.ask({"stdout": answer, "VALIDATING_RESPONSE_PATH": answer}, parse)
-    assert (found.message, bench.heard.warnings) == ("no", [])
-
-
 async def test_all_outputs_of_a_good_run_are_applied(bench: Bench) -> None:
     effects = await bench.run(GOOD)
     assert effects.values_changed
     assert bench.order == ["objects", "config values"]
     assert bench.applied == {"objects", "config values", "values", "metrics"}
     assert bench.heard.outcomes == [("succeeded", False)]
-
-
-async def test_a_patch_that_is_printed_is_pointed_out_once(bench: Bench) -> None:
-    for _ in range(2):
-        assert not (await bench.run({"stdout": VALUES})).values_changed
-    first, second = [event for event in bench.heard if isinstance(event, events.HookDoubted)]
-    assert first.text.startswith("printed a JSON patch to its standard output")
-    assert (first.is_new, second.is_new) == (True, False)
-    await bench.run({"stdout": VALUES, **GOOD})
 
 
 async def test_of_a_key_that_stands_twice_in_a_patch_of_values_the_last_counts_and_that_is_told(

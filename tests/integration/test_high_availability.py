@@ -175,7 +175,7 @@ def test_a_wrong_config_map_ends_neither_the_standby_nor_the_next_leader(site: o
     first, second = pair(site, **operator_site.SHORT_LEASE)
     first.wait_ready()
     first.wait_until(lambda: "Ready" in site.kubectl("get", "events"), "it told of the module")
-    site.config(web="[")
+    site.config(**{"global": "["})
     first.wait_logged("the last good values stay in force")
     second.wait_until(
         lambda: "Not in force" in second.get("/").text, "the standby shows what the leader wrote"
@@ -188,11 +188,11 @@ def test_a_wrong_config_map_ends_neither_the_standby_nor_the_next_leader(site: o
     second.wait_until(lambda: "as the last leader wrote them" in second.get("/").text, "whose view this is")
     assert '<li class="attention" id="m-web">' in second.get("/").text
     assert leads(second)
-    assert "'web'" in second.get("/readyz").text
+    assert "'global'" in second.get("/readyz").text
     third = replica(site, "third", **operator_site.SHORT_LEASE)
     wait_standing_by(third, "second")
     third.wait_ready()
-    site.config(web="color: red")
+    site.config(web="color: red", **{"global": None})
     second.wait_ready()
     second.wait_until(lambda: site.data("web") == {"color": "red"}, "it goes on with the mended values")
     third.stop()

@@ -95,6 +95,36 @@ def test_a_wrong_section_holds_its_own_module_alone(site: operator_site.Site) ->
     operator.wait_until(lambda: site.data("api") == {"color": "blue"}, "what global held is applied")
 
 
+def test_a_section_that_is_wrong_at_a_start_holds_its_own_module_alone(site: operator_site.Site) -> None:
+    for name in ("010-web", "010-old"):
+        module(site, name)
+    shown = module_objects.Modules(site, site.cluster)
+    site.start().wait_ready().stop()
+    module(site, "010-new")
+    module(site, "020-api")
+    site.config(web="[", old="[", oldEnabled="false", new="[", api="color: red")
+    operator = site.start()
+    operator.wait_until(lambda: site.data("api") == {"color": "red"}, "a module without a mistake runs")
+    operator.wait_until(lambda: site.data("old") is None, "switching off counts beside a wrong section")
+    for name in ("web", "new"):
+        operator.wait_until(
+            lambda: shown.condition(name, "Ready")["reason"] == "WrongValues",  # noqa: B023
+            "the others say so",
+        )
+    said = shown.condition("web", "Ready")
+    assert said["status"] == "False"
+    assert "key 'web'" in said["message"]
+    assert (site.data("web"), site.data("new")) == ({"color": "green"}, None), "each is as it was"
+    assert operator.metrics().total("config_values_errors_total") == 1
+    site.kubectl("delete", "configmap", "web")
+    operator.wait_until(lambda: site.data("web") == {"color": "green"}, "what is absent is restored")
+    operator.wait_ready()
+    site.config(web="color: blue", new="")
+    for name, color in (("web", "blue"), ("new", "green")):
+        operator.wait_until(lambda: site.data(name) == {"color": color}, "mended, it runs")  # noqa: B023
+    operator.wait_ready()
+
+
 def test_a_module_that_fails_at_a_start_holds_up_first_installs_of_higher_orders_alone(
     site: operator_site.Site, tmp_path: pathlib.Path
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from addon_operator.engine import events
-from addon_operator.kernel import clock, names
+from addon_operator.kernel import clock, errors, names
 from addon_operator.values import sources
 
 
@@ -37,6 +37,12 @@ def listed_wrong(wrong: Sequence[WrongKey]) -> str:
     return "; ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
 
 
+class WrongValuesError(errors.ModuleError):
+    """What ConfigMap or Secret have for a module is wrong, and nothing older is known that was right."""
+
+    reason: Final = "WrongValues"
+
+
 class ConfigEvent(events.Event, frozen=True):
     """What became of the values ConfigMap or the values Secret."""
 
@@ -50,6 +56,8 @@ class ConfigRefused(ConfigEvent, frozen=True):
     at_start: bool = False
     """Nothing has begun yet; otherwise the last good values stay in force."""
     kind: str = "ConfigMap"
+    withheld: tuple[names.ModuleName, ...] = ()
+    """Modules that are wrong and have no older values, so that nothing is done with them."""
 
     @property
     def source(self) -> str:
@@ -61,6 +69,9 @@ class ConfigRefused(ConfigEvent, frozen=True):
         """What that means, as a part of a sentence."""
         if self.at_start:
             return "nothing runs until it is fixed"
+        if self.withheld:
+            listed = names.listed(self.withheld, WRONG_SHOWN)
+            return f"what is right is in force, and nothing is done with {listed}"
         return "the last good values stay in force"
 
 

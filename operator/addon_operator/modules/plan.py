@@ -105,6 +105,7 @@ def _deletes(observed: Observed, modules: Sequence[model.Module]) -> tuple[names
         module.name
         for module in reversed(modules)
         if not observed.verdicts[module.name].enabled
+        and observed.verdicts[module.name].error is None
         and (module.name in removable or module.name in observed.started)
     )
 

@@ -101,8 +101,10 @@ class Checks:
 
     def _differs(self, module: names.ModuleName, config: sources.ConfigValues) -> bool:
         part = self._store.section_of(module)
-        if not self._store.flag(module).enabled or not json_documents.equal(
-            config.section(part.key), part.config
+        if (
+            not self._store.flag(module).enabled
+            or module in self._store.withheld
+            or not json_documents.equal(config.section(part.key), part.config)
         ):
             return True
         own, key = self._store.section_of(None), names.GLOBAL_KEY

@@ -79,6 +79,8 @@ class ValuesStore:
         self._with_crds: frozenset[names.ModuleName] = frozenset()
         self._hooks: dict[names.ModuleName, pathlib.Path] = {}
         self._config = sources.ConfigValues()
+        self.withheld: Mapping[names.ModuleName, frozenset[str]] = {}
+        """Modules of whose configuration nothing is known to be right, with their keys that are wrong."""
         self._suspended: frozenset[names.ModuleName] = frozenset()
         self._writers: dict[names.ModuleName | None, hook_writers.HookWriters] = {}
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
@@ -145,10 +147,16 @@ class ValuesStore:
         own.set_config(self._config.section(own.key), self._config.secret_section(own.key))
         return own
 
-    def set_config(self, config: sources.ConfigValues) -> sources.ConfigChange:
-        """Replace what ConfigMap and Secret say, and return what that changed."""
+    def set_config(
+        self, config: sources.ConfigValues, withheld: Mapping[names.ModuleName, frozenset[str]] | None = None
+    ) -> sources.ConfigChange:
+        """Replace what ConfigMap and Secret say, and return what that changed.
+
+        Nothing is to be done with modules that are :attr:`withheld`; by default, those stay that are.
+        """
         before = self._decided()
         self._config = config
+        self.withheld = self.withheld if withheld is None else withheld
         after = self._decided()
         for each in (self._global, *self._modules.values()):
             each.come_into_force()
@@ -383,8 +391,11 @@ class ValuesStore:
         except KeyError:
             raise UnknownModuleError(f"there is no module {module!r} with values") from None
 
-    def _decided(self) -> dict[names.ModuleName, tuple[bool, str]]:
-        return {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
+    def _decided(self) -> dict[names.ModuleName, tuple[tuple[bool, bool], str]]:
+        return {
+            module: ((self.flag(module).enabled, module in self.withheld), self.maintenance(module))
+            for module in self._modules
+        }
 
     def is_enabled_by_sources(self, module: names.ModuleName) -> bool:
         """Say whether the module is enabled without a hook's doing."""

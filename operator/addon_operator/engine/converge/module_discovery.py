@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from typing import Final
 
 from addon_operator.aio import absences
-from addon_operator.engine import events, module_states, state, tasks
+from addon_operator.engine import config_events, events, module_states, state, tasks
 from addon_operator.engine.converge import cluster_requirements
 from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.engine.modules import module_run
@@ -211,7 +211,8 @@ class Discovery:
             return unmet
         if module.problem:
             return verdict_on_wrong(module, flag, is_there=is_there)
-        if not flag.enabled:
+        withheld = self._values.withheld.get(module.name, frozenset())
+        if not flag.enabled and names.enabled_key(module.name) not in withheld:
             return model.Verdict(module.name, flag.enabled, flag.reason)
         return await self._asked(module, enabled, is_ours=is_ours)
 
@@ -220,9 +221,13 @@ class Discovery:
     ) -> model.Verdict:
         """Return the verdict of the script of a module that is switched on, if it has one.
 
-        Without a verdict it stays on or off; at a start it is on if ``is_ours``, its release.
+        Without a verdict it stays on or off, as with wrong values; at a start it is on if ``is_ours``, its
+        release.
         """
         script, name = module.enabled_script, module.name
+        if name in self._values.withheld:
+            wrong = config_events.WrongValuesError(name, self._states[name].wrong_values)
+            return self._as_before(name, wrong, "its values are wrong", is_ours=is_ours)
         # A script that nobody may execute stops the module itself.
         if script is None or not start_errors.is_executable(script):
             return model.Verdict(name, enabled=True, reason=self._values.flag(name).reason)
@@ -230,12 +235,16 @@ class Discovery:
         try:
             return await self._runner.enabled(script, name, values)
         except errors.AddonOperatorError as error:
-            state = self._states[name]
-            is_decided = state.discovered and not state.awaits_config
-            stays = name in self._states.enabled if is_decided else is_ours
             told = error if isinstance(error, errors.ModuleError) else errors.ModuleError(name, str(error))
-            reason = f"its enabled script gives no verdict, and it stays {'on' if stays else 'off'}"
-            return model.Verdict(name, stays, reason, error=told)
+            return self._as_before(name, told, "its enabled script gives no verdict", is_ours=is_ours)
+
+    def _as_before(
+        self, name: names.ModuleName, error: errors.ModuleError, why: str, *, is_ours: bool
+    ) -> model.Verdict:
+        known = self._states[name]
+        is_decided = known.discovered and not known.awaits_config
+        stays = name in self._states.enabled if is_decided else is_ours
+        return model.Verdict(name, stays, f"{why}, and it stays {'on' if stays else 'off'}", error=error)
 
 
 class DiscoverTask(tasks.Task):

@@ -26,7 +26,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from addon_operator.engine import events, module_states, state, tasks
+from addon_operator.engine import config_events, events, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.modules import health_gate, left_watch, module_hooks, module_releases
@@ -141,6 +141,7 @@ class ModuleRunner:
         name = names.ModuleName(task.owner)
         if (undecided := self.states[name].undecided) is not None:
             await self._decide(task, name, undecided)
+            return
         if task.waits_since is None or task.wanted_again:
             alone = self._alone[name]
             with task.waiting("its removal to end") if alone.locked() else contextlib.nullcontext():
@@ -161,7 +162,14 @@ class ModuleRunner:
     async def _decide(
         self, task: tasks.Task, name: names.ModuleName, undecided: errors.AddonOperatorError
     ) -> None:
-        """Fail as the ``enabled`` script did, until it gives a verdict: then a converge decides."""
+        """Fail as the ``enabled`` script did, until it gives a verdict: then a converge decides.
+
+        With wrong values nothing is tried again before an edit, which has a converge follow.
+        """
+        if isinstance(undecided, config_events.WrongValuesError):
+            self.states.mark(name, state.ModuleStatus.FAILED, undecided)
+            self._tell(events.ModuleFailed(name))
+            return
         try:
             if task.attempts == 0:
                 raise undecided

@@ -20,6 +20,7 @@ from addon_operator.kube import api_errors
 from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.values import checks, config_map, hook_writers, settings_checks, sources, store
 from addon_operator.values.patches import patches
+from addon_operator.values.schema import schema_violations
 
 AWAITED: Final = "WaitsForConfigMap"
 LOOK_SECONDS: Final = 60.0
@@ -79,6 +80,8 @@ class ConfigSync:
         self.is_known = asyncio.Event()
         """Set once all that was there before this start is there again, and right."""
         self._sleep = sleep
+        self._proven: frozenset[names.ModuleName] = frozenset()
+        """Modules whose values have been right once, so that older ones are in force if they are wrong."""
         self._written = hook_writers.HookWriters()
         self._busy = asyncio.Lock()
         self._arrived: deque[tuple[configured_object.ConfiguredObject, config_maps.Snapshot]] = deque()
@@ -96,7 +99,7 @@ class ConfigSync:
         """Why nothing may be removed or run yet, without values; ``None`` if all is known."""
         if self.is_known.is_set():
             return None
-        lacking = (each.source for each in self._objects.values() if each.is_missing or each.is_refused)
+        lacking = (each.source for each in self._objects.values() if each.is_missing or each.is_held)
         return (
             f"{AWAITED}: {' and '.join(lacking)}, which was there before, is missing or wrong: nothing is "
             "removed or run until it is back"
@@ -145,29 +148,41 @@ class ConfigSync:
         self._begin_with(look)
 
     async def load_when_valid(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
-        """Load like :meth:`load`, but wait until somebody has fixed invalid objects.
+        """Load like :meth:`load`, but wait until somebody has fixed what is wrong for all modules.
 
-        Each wrong state is reported once. Raises what :meth:`load` raises when the files are wrong by
-        themselves, or when the first look cannot be taken.
+        Modules whose own keys are wrong are withheld: nothing is done with them. Each wrong state is reported
+        once. Raises what :meth:`load` raises when the files are wrong by themselves, or when the first look
+        cannot be taken.
         """
         look = await self._look(await self._read())
         if look.is_wrong and (of_files := await threads.run(threads.EDITS, self._files.wrong, look)):
             raise look.with_broken(of_files).error()
         before: set[str] = set()
-        while look.is_wrong:
-            before = self._refuse_to_begin(look, before)
+        while (right := await self._right_of(look)) is None:
+            before = self._refuse(look, before, at_start=True)
+            self.waits_for = "; ".join(each.without_values() for each in look.blamed())
             look = await self._look(await self._changed_since(look, sleep))
-        self._refuse_to_begin(look, before)
+        for kind in self._refuse(look, before):
+            self._objects[kind].is_refused = True
         self.waits_for = None
-        self._begin_with(look)
+        self._begin_with(right, self._withheld(look))
 
-    def _refuse_to_begin(self, look: configured_object.ConfigState, before: set[str]) -> set[str]:
+    def _refuse(
+        self, look: configured_object.ConfigState, before: set[str], *, at_start: bool = False
+    ) -> set[str]:
         """Report what is wrong, and which objects of those ``before`` are right now; kinds of wrong ones."""
         blamed = {each.parts[0].origin.kind: each for each in look.blamed()}
-        self.waits_for = "; ".join(each.without_values() for each in blamed.values())
         for kind, each in blamed.items():
-            uid = each.parts[0].snapshot.uid
-            self._tell(config_events.ConfigRefused(each.refusal(), uid, each.wrong, at_start=True, kind=kind))
+            self._tell(
+                config_events.ConfigRefused(
+                    each.refusal(),
+                    each.parts[0].snapshot.uid,
+                    each.wrong,
+                    at_start=at_start,
+                    kind=kind,
+                    withheld=tuple(self._withheld(each)),
+                )
+            )
         for kind in before - blamed.keys():
             self._tell(config_events.ConfigRight(kind))
         return set(blamed)
@@ -255,8 +270,12 @@ class ConfigSync:
 
         return await self._within_bounds(look)
 
-    def _begin_with(self, look: configured_object.ConfigState) -> None:
-        self._values.set_config(look.values)
+    def _begin_with(
+        self,
+        look: configured_object.ConfigState,
+        withheld: Mapping[names.ModuleName, frozenset[str]] | None = None,
+    ) -> None:
+        self._take(look, withheld or {})
         for part in look.parts:
             part.origin.seen = part.snapshot
             if self._was_there(part):
@@ -280,7 +299,7 @@ class ConfigSync:
         for configured in self._objects.values():
             if self.remembered is not None and not configured.is_missing:
                 self.remembered.remember_uid(configured.kind, configured.seen.uid)
-        if not any(each.is_missing or each.is_refused for each in self._objects.values()):
+        if not any(each.is_missing or each.is_held for each in self._objects.values()):
             self.is_known.set()
 
     @property
@@ -349,37 +368,64 @@ class ConfigSync:
         if look.is_wrong:
             edited.seen, edited.is_refused = now, True
             self._not_read.discard(edited.kind)
-            self._tell(config_events.ConfigRefused(look.refusal(), now.uid, look.wrong, kind=edited.kind))
-            right = await self._right_of(look)
-            return None if right is None else self._values.set_config(right.values)
+            right, withheld = await self._right_of(look), self._withheld(look)
+            edited.is_held = right is None
+            told = () if right is None else tuple(withheld)
+            self._tell(
+                config_events.ConfigRefused(
+                    look.refusal(), now.uid, look.wrong, kind=edited.kind, withheld=told
+                )
+            )
+            return None if right is None else self._take(right, withheld)
         self._note_right(edited)
         for part in look.parts:
             self._warn_of(part)
         # Last: what is in force already is no change to whoever tries again.
-        change = self._values.set_config(look.values)
+        change = self._take(look, {})
         edited.seen = now
         return change
+
+    def _take(
+        self, look: configured_object.ConfigState, withheld: Mapping[names.ModuleName, frozenset[str]]
+    ) -> sources.ConfigChange:
+        self._proven = frozenset(self._values.modules) - withheld.keys()
+        return self._values.set_config(look.values, withheld)
+
+    def _wrong_modules(self, look: configured_object.ConfigState) -> dict[names.ModuleName, frozenset[str]]:
+        wrong = frozenset(each.key for each in look.wrong)
+        own = {module: wrong.intersection(names.keys_of(module)) for module in self._values.modules}
+        return {module: keys for module, keys in own.items() if keys}
+
+    def _withheld(self, look: configured_object.ConfigState) -> dict[names.ModuleName, frozenset[str]]:
+        """Return the modules that are wrong and have no older values, with their wrong keys."""
+        modules = self._wrong_modules(look)
+        return {module: keys for module, keys in modules.items() if module not in self._proven}
 
     async def _right_of(self, look: configured_object.ConfigState) -> configured_object.ConfigState | None:
         """Return the state without what is wrong of single modules; ``None`` if all of it has to wait."""
         wrong = frozenset(each.key for each in look.wrong)
-        keys = [names.keys_of(module) for module in self._values.modules]
-        of_modules = frozenset(key for own in keys if not wrong.isdisjoint(own) for key in own)
-        if not wrong <= of_modules:
+        modules, withheld = self._wrong_modules(look), self._withheld(look)
+        if not wrong <= frozenset[str]().union(*modules.values()):
             return None
+        lasting = frozenset(key for each in modules.keys() - withheld.keys() for key in names.keys_of(each))
+        unchecked = frozenset(key for each in withheld for key in names.keys_of(each))
+
+        def violations(values: sources.ConfigValues) -> list[schema_violations.Violation]:
+            # All that was right stays so where no older values come in.
+            found = self._checks.edit_violations(values) if lasting else []
+            return [one for one in found if one.keys[0] not in unchecked]
+
         # A module that is switched on with its wrong section stays off.
-        for held in (wrong, of_modules):
+        for held in (wrong, wrong | lasting):
             parts = look.holding(held, self._values.config)
-            right = await self._within_bounds(
-                functools.partial(configured_object.look_at, parts, self._checks.edit_violations)
-            )
+            right = await self._within_bounds(functools.partial(configured_object.look_at, parts, violations))
             if not right.is_wrong:
                 return right
         return None
 
     def _note_right(self, configured: configured_object.ConfiguredObject) -> None:
         if configured.is_refused or configured.kind in self._not_read:
-            configured.is_refused = False
+            configured.is_refused = configured.is_held = False
             self._not_read.discard(configured.kind)
             self._tell(config_events.ConfigRight(configured.kind))
 

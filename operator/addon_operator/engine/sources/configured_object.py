@@ -39,6 +39,8 @@ class ConfiguredObject:
         self.seen = config_maps.ABSENT
         self.is_refused = False
         """Whether it, as it is now, is wrong, so that older values, or none, are in force."""
+        self.is_held = False
+        """Whether that holds all of it, and nothing of it as it is now is in force."""
         self.is_missing = False
         """Whether it was there and is missing, so that what was :attr:`seen` last counts on."""
         self.warnings: tuple[str, ...] = ()

@@ -407,18 +407,18 @@ class Waiting:
         await self.bench.state.load_when_valid(self.sleep)
 
 
-async def test_a_config_map_that_is_wrong_at_the_start_is_waited_for() -> None:
+async def test_a_config_map_that_is_wrong_for_all_modules_at_the_start_is_waited_for() -> None:
     waiting = Waiting(
-        {"web": "{size: 10, password: short}", "db": "a: [secret"},
+        {"web": "{size: 10, password: short}", "global": "a: [secret"},
         lambda _: None,
-        lambda cluster: cluster.edit(db="", web="{size: 11}"),
-        lambda cluster: cluster.edit(web="size: 9"),
+        lambda cluster: cluster.edit(web="{size: 11}"),
+        lambda cluster: cluster.edit(web="size: 9", **{"global": ""}),
     )
     await waiting.start()
     assert ["web.size: must be at most 9" in text for text, _ in waiting.bench.heard.refused] == [True, True]
     assert waiting.waited_for[0] == waiting.waited_for[1] != waiting.waited_for[2]
     assert all("web.size: must be at most 9" in (text or "") for text in waiting.waited_for)
-    assert "key 'db'" in (waiting.waited_for[0] or "")
+    assert "key 'global'" in (waiting.waited_for[0] or "")
     for value in ("10", "11", "short", "secret"):
         assert value not in "".join(map(str, waiting.waited_for)), "no values in what everybody may read"
     state = waiting.bench.state
@@ -435,14 +435,14 @@ async def test_an_api_server_that_is_away_meanwhile_is_waited_for_too() -> None:
 
         cluster.meanwhile = fail
 
-    waiting = Waiting({"web": "size: 10"}, away, lambda cluster: cluster.edit(web=""))
+    waiting = Waiting({"global": "["}, away, lambda cluster: cluster.edit(**{"global": ""}))
     await waiting.start()
     assert waiting.bench.heard.warnings == ["ConfigMap cannot be read: nobody answers; next try in 2 s"]
 
 
 async def test_a_wrong_config_map_that_is_deleted_at_the_start_does_not_begin_as_an_empty_one() -> None:
     waiting = Waiting(
-        {"web": "size: 10"}, lambda cluster: cluster.delete(), lambda cluster: cluster.edit(web="size: 1")
+        {"global": "["}, lambda cluster: cluster.delete(), lambda cluster: cluster.edit(web="size: 1")
     )
     await waiting.start()
     assert len(waiting.waited_for) == 2
@@ -505,11 +505,11 @@ async def test_what_is_wrong_in_files_of_one_module_keeps_only_that_from_its_sta
     checks.Checks(waiting.bench.values).checking_set_values(WEB)()
 
 
-async def test_a_wrong_config_map_is_waited_for_beside_a_module_with_wrong_files() -> None:
-    waiting = Waiting({"web": "password: 1"}, lambda cluster: cluster.edit(web=""))
+async def test_a_wrong_section_is_told_beside_wrong_files_of_its_module() -> None:
+    waiting = Waiting({"web": "password: 1"})
     with_files(waiting, "webEnabled: true", "web: {a: 1, size: 10}")
     await waiting.start()
-    [(text, _)] = waiting.bench.heard.refused
+    [text] = waiting.bench.heard.invalid
     assert "web.password" in text
     assert "web.size" not in text
 
@@ -524,11 +524,41 @@ async def test_a_wrong_config_map_is_waited_for_beside_a_module_with_wrong_files
     ],
     ids=["a key was taken out", "all keys were taken out", "it enables what is wrong", "over good files"],
 )
-async def test_a_config_map_can_keep_nobody_from_starting(files: str, data: dict[str, str]) -> None:
-    waiting = Waiting(data, lambda cluster: cluster.edit(web="{a: 1, size: 2}"))
+async def test_what_the_config_map_breaks_of_one_module_withholds_that_alone_until_an_edit_mends_it(
+    files: str, data: dict[str, str]
+) -> None:
+    waiting = Waiting(data)
     with_files(waiting, files)
     await waiting.start()
-    assert len(waiting.bench.heard.refused) == 1
+    bench = waiting.bench
+    assert bench.values.withheld == {WEB: {"web"}}
+    assert (len(bench.heard.invalid), bench.state.is_refused, bench.state.lacks) == (1, True, None)
+    await receive(bench, bench.cluster.edit(**{"global": "a: 1"}))
+    assert bench.values.withheld == {WEB: {"web"}}, "another edit proves nothing of it"
+    assert bench.values.config_values(None) == {"global": {"a": 1}}
+    await receive(bench, bench.cluster.edit(web="{a: 1, size: 2}"))
+    assert bench.values.withheld == {}
+    assert bench.changes[-1].flags_changed == {WEB}
+    await receive(bench, bench.cluster.edit(web="{a: 1, size: 10}"))
+    assert bench.values.withheld == {}, "now there are older values"
+
+
+async def test_keys_of_a_module_that_are_wrong_at_the_start_count_as_far_as_they_are_right() -> None:
+    waiting = Waiting({"web": "[", "webEnabled": "false", "dbEnabled": "perhaps", "db": "b: 1"})
+    await waiting.start()
+    bench = waiting.bench
+    assert bench.values.withheld == {WEB: {"web"}, DB: {"dbEnabled"}}
+    assert not bench.values.flag(WEB).enabled, "it is switched off beside its wrong section"
+    (refused,) = bench.heard.of(config_events.ConfigRefused)
+    assert refused.follows == "what is right is in force, and nothing is done with web, db"
+
+
+async def test_a_module_that_comes_with_a_wrong_section_is_withheld() -> None:
+    bench = await loaded({"api": "["})
+    api = ModuleName("api")
+    bench.values.set_files([store.ModuleValues(api)], [])
+    await bench.state.set_modules()
+    assert bench.values.withheld == {api: {"api"}}
 
 
 @rows.each(
@@ -837,22 +867,16 @@ async def test_a_secret_that_was_read_once_is_never_taken_for_an_empty_one() -> 
     assert bench.values.config_values(WEB)["web"] == {"a": 2}
 
 
-async def test_at_the_start_a_wrong_secret_is_waited_for() -> None:
+async def test_at_the_start_a_wrong_section_of_the_secret_withholds_its_module() -> None:
     secret = Secret({"web": "size: 77"})
     bench = Bench({"web": "a: 1"}, secret)
-    reasons = []
-
-    async def sleep(_: float) -> None:
-        reasons.append(bench.state.waits_for)
-        secret.edit(web="size: 7")
-
-    await bench.state.load_when_valid(sleep)
-    (reason,) = reasons
-    assert str(reason).startswith(
-        "Secret addons/values is invalid, and nothing runs until it is fixed: web.size: must be at"
-    )
+    await bench.state.load_when_valid()
     (refused,) = bench.heard.of(config_events.ConfigRefused)
-    assert (refused.kind, refused.at_start) == ("Secret", True)
+    assert (refused.kind, refused.at_start) == ("Secret", False)
+    assert bench.values.withheld == {WEB: {"web"}}
+    bench.state.received(secret.edit(web="size: 7"), "Secret")
+    await bench.state.settled()
+    assert bench.values.withheld == {}
     assert bench.values.config_values(WEB)["web"] == {"a": 1, "size": 7}
 
 

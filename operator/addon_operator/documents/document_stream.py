@@ -2,16 +2,18 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, cast
+from collections.abc import Iterator
+from typing import Any, Final
 
 import yaml
 
-from addon_operator.documents import yaml_loader, yaml_problems
+from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 _SPACE: Final = " \t\r\n\ufeff"
+_MAX_DIGITS: Final = 1000
+"""How many digits an integer may have: Python's own arithmetic on more takes quadratic time."""
 
 
 class DocumentError(errors.ConfigurationError):
@@ -37,15 +39,12 @@ def load(text: str) -> JsonValue:
     """
     if text.lstrip().startswith("{"):
         try:
-            document: JsonValue = _JSON.decode(text)
+            return _check_json(_JSON.decode(text))
         except json.JSONDecodeError as error:
-            document = _yaml(text, json_error=error)
+            return _yaml(text, json_error=error)
         except RecursionError as error:
             raise DocumentError(yaml_loader.TOO_DEEP) from error
-    else:
-        document = _yaml(text)
-    _check(document)
-    return document
+    return _yaml(text)
 
 
 def load_json_stream(text: str) -> list[JsonValue]:
@@ -56,8 +55,7 @@ def load_json_stream(text: str) -> list[JsonValue]:
     documents: list[JsonValue] = []
     try:
         for value, _, _ in json_stream(text, _JSON):
-            _check(value)
-            documents.append(value)
+            documents.append(_check_json(value))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise StreamError(len(documents), f"invalid JSON in {place}: {error.msg}") from error
@@ -107,42 +105,54 @@ def _skip_space(text: str, position: int) -> int:
 def _yaml_stream(text: str) -> Iterator[JsonValue]:
     index = 0
     try:
-        for document in yaml.load_all(text, Loader=_HookLoader):
+        for node in yaml.compose_all(text, Loader=yaml_loader.Loader):
+            document = _built(node)
             if document is not None:
-                _check(document)
-                yield cast("JsonValue", document)
+                yield document
                 index += 1
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise StreamError(index, _reason(error, text)) from error
-    except (DocumentError, ValueError) as error:
-        raise StreamError(index, str(error)) from error
-    except RecursionError as error:
-        raise StreamError(index, yaml_loader.TOO_DEEP) from error
 
 
-def _check(document: object) -> None:
-    """Refuse what JSON cannot say, and what nests too deep."""
-    level, depth = [document], 0
-    while level:
-        if depth > yaml_loader.MAX_DEPTH + 1:
-            raise DocumentError(yaml_loader.TOO_DEEP)
-        for value in level:
-            _check_scalar(value)
-        level = [item for value in level for item in _inner(value)]
-        depth += 1
+def _yaml(text: str, json_error: json.JSONDecodeError | None = None) -> JsonValue:
+    try:
+        node = yaml.compose(text, Loader=yaml_loader.Loader)
+        return None if node is None else _built(node)
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        if json_error is not None and not isinstance(error, yaml_loader.RuleError):
+            raise DocumentError(f"{_NEITHER}: {json_error}") from error
+        raise DocumentError(_reason(error, text)) from error
 
 
-def _inner(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _built(node: yaml.Node) -> JsonValue:
+    """Return the value of a document of a hook, in which each key is a text with one value."""
+    return yaml_loader.Builder(_plain, only_text_keys=True, repeated=_one_value).build(node)
 
 
-def _check_scalar(value: object) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise DocumentError(f"{value} has no JSON form; write a finite number or quote it")
-    if value is not None and not isinstance(value, bool | int | float | str | list | dict):
-        raise DocumentError(f"a {type(value).__name__} has no JSON form; write a text")
+def _plain(text: str) -> yaml_loader.Scalar:
+    """Leave single letters texts, unlike Helm: coordinates have keys such as ``y``."""
+    return text if text in ("y", "Y", "n", "N") else yaml_loader.plain(text)
+
+
+def _one_value(found: yaml_loader.Repeated) -> None:
+    if not found.is_same:
+        problem = f"the key {yaml_loader.shown(str(found.path[-1]))} occurs twice, with different values"
+        raise yaml_loader.RuleError(problem, found.key.start_mark, found.path)
+
+
+_NEITHER: Final = "it is neither JSON nor YAML"
+
+
+def _reason(error: yaml.YAMLError | UnicodeEncodeError, text: str) -> str:
+    position, problem = yaml_reading.described(error, text)
+    said = problem if position is None else f"{position}: {problem}"
+    return said if isinstance(error, yaml_loader.RuleError) else f"{_NEITHER}: {said}"
+
+
+def _check_json(document: JsonValue) -> JsonValue:
+    if not json_documents.is_within_depth(document, yaml_loader.MAX_DEPTH + 1):
+        raise DocumentError(yaml_loader.TOO_DEEP)
+    return document
 
 
 def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
@@ -161,83 +171,18 @@ def _no_constant(name: str) -> JsonValue:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > yaml_loader.MAX_DIGITS:
-        raise DocumentError(f"a number has more than {yaml_loader.MAX_DIGITS} digits; quote it")
+    if len(digits) > _MAX_DIGITS:
+        raise DocumentError(f"a number has more than {_MAX_DIGITS} digits; quote it")
     return int(digits)
 
 
-_JSON: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer)
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise DocumentError(f"{value} has no JSON form; write a finite number or quote it")
+    return value
 
 
-def _yaml(text: str, json_error: json.JSONDecodeError | None = None) -> JsonValue:
-    try:
-        return cast("JsonValue", yaml.load(text, Loader=_HookLoader))  # noqa: S506 - a subclass of the safe loader
-    except yaml.YAMLError as error:
-        if json_error is not None and not isinstance(error, yaml_loader.BoundError):
-            raise DocumentError(f"{_NEITHER}: {json_error}") from error
-        raise DocumentError(_reason(error, text)) from error
-    except (RecursionError, ValueError) as error:
-        raise DocumentError(f"{_NEITHER}: {error}") from error
-
-
-_NEITHER: Final = "it is neither JSON nor YAML"
-
-
-def _reason(error: yaml.YAMLError, text: str) -> str:
-    is_yaml = isinstance(error, yaml_loader.BoundError)
-    return _one_line(error, text) if is_yaml else f"{_NEITHER}: {_one_line(error, text)}"
-
-
-def _one_line(error: yaml.YAMLError, text: str) -> str:
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return " ".join(str(error).split())
-    if error.problem_mark is None:
-        return str(error.problem)
-    mark = error.problem_mark
-    said = (
-        str(error.problem)
-        if isinstance(error, yaml_loader.BoundError)
-        else yaml_problems.explained(error, text)
-    )
-    return f"line {mark.line + 1}, column {mark.column + 1}: {said}"
-
-
-_LETTERS: Final = frozenset("yYnN")
-
-
-class _HookLoader(yaml_loader.Loader):
-    """The reader of hooks' files: a key with two values, or one that is not a text, is an error."""
-
-    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
-        """Leave single letters texts, unlike Helm: coordinates have keys such as ``y``."""
-        tag = super().resolve(kind, value, implicit)
-        return yaml_loader.STRING if tag == yaml_loader.PLAIN and value in _LETTERS else tag
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: dict[str, yaml.Node] = {}
-        for key_node, value_node in node.value:
-            key = self._key(key_node)
-            if not _same(seen.setdefault(key, value_node), value_node):
-                line = key_node.start_mark.line + 1
-                raise DocumentError(
-                    f"line {line}: the key {yaml_loader.shown(key)} occurs twice, with different values"
-                )
-        return super().construct_mapping(node, deep=deep)
-
-    def _key(self, node: yaml.Node) -> str:
-        is_plain_text = node.tag == yaml_loader.PLAIN and isinstance(yaml_loader.plain(node.value), str)
-        if is_plain_text or node.tag in {yaml_loader.STRING, yaml_loader.MERGE}:
-            return str(node.value)
-        raise DocumentError(
-            f"line {node.start_mark.line + 1}: the key {_shown_key(node)} is not a text; quote it"
-        )
-
-
-def _shown_key(node: yaml.Node) -> str:
-    return yaml_loader.shown(node.value) if isinstance(node, yaml.ScalarNode) else "of a collection"
-
-
-def _same(one: yaml.Node, other: yaml.Node) -> bool:
-    """Say whether two nodes are one, or scalars of the same value."""
-    is_scalar = isinstance(one, yaml.ScalarNode)
-    return one is other or (is_scalar and (one.tag, one.value) == (other.tag, other.value))
+_JSON: Final = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer, parse_float=_float
+)

@@ -1,9 +1,10 @@
 """Read YAML as Helm does, at a cost in proportion to its size, whoever wrote it.
 
-Scalars and keys mean what Helm makes of them (:func:`plain`); of equal keys the last one counts. The
-parser is PyYAML's in C, with four bounds: how deep a document nests, what its aliases and merge keys write
-out, its directives, and the digits of its numbers. What is beyond a bound is an error before any value is
-made. The measuring itself visits each node of the text once.
+Scalars and keys mean what Helm makes of them (:func:`plain`); unless a reader says otherwise, the last of
+equal keys counts. Unknown tags are ignored, and dates stay texts: values are those of JSON. The parser is
+PyYAML's in C, with three bounds: how deep a document nests, what its aliases and merge keys write out, and
+its directives. What is beyond a bound is an error before any value is made. The measuring itself visits each
+node of the text once.
 
 Charts read their ``values.yaml`` through Helm, whose parser (``sigs.k8s.io/yaml`` over ``go-yaml`` v2) has
 YAML 1.1 for words, YAML 1.2 for octal numbers, and no sexagesimal numbers, and hands dates on as texts.
@@ -13,10 +14,12 @@ import base64
 import decimal
 import math
 import re
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import yaml
+
+from addon_operator.kernel import json_types
 
 MAX_DEPTH: Final = 100
 """How deep mappings and lists may nest; the parser and every later JSON writer recurse."""
@@ -26,15 +29,20 @@ MAX_DIRECTIVES: Final = 16
 """How many lines may begin with ``%``: the parser compares each such line with all the others."""
 MAX_DIRECTIVE_CHARS: Final = 256
 """How long such a line may be: each tag is written out with what the directive says."""
-MAX_DIGITS: Final = 1000
-"""How many characters a number may have; Python's own arithmetic on more takes quadratic time."""
 TOO_DEEP: Final = f"mappings and lists nest deeper than {MAX_DEPTH} levels"
 
-CORE: Final = "tag:yaml.org,2002:"
-STRING: Final = CORE + "str"
+_CORE: Final = "tag:yaml.org,2002:"
+STRING: Final = _CORE + "str"
 PLAIN: Final = "plain"
 """The tag of scalars without quotes and tags; :func:`plain` says what they mean."""
-MERGE: Final = CORE + "merge"
+_MERGE: Final = _CORE + "merge"
+_BINARY: Final = _CORE + "binary"
+_TAGGED: Final[Mapping[str, tuple[type, ...]]] = {
+    _CORE + "int": (int,),
+    _CORE + "float": (int, float),
+    _CORE + "bool": (bool,),
+    _CORE + "null": (type(None),),
+}
 
 Path = tuple[str | int, ...]
 _SHOWN_CHARS: Final = 60
@@ -173,32 +181,162 @@ def base64_bytes(text: str) -> bytes:
     return base64.b64decode("".join(text.split()), validate=True)
 
 
-class BoundError(yaml.MarkedYAMLError):
-    """The text is beyond a bound; ``problem`` is the sentence, ``path`` the place as keys and indexes."""
+class RuleError(yaml.MarkedYAMLError):
+    """The text breaks a rule of ours; ``problem`` is the sentence, ``path`` the place as keys and indexes."""
 
     def __init__(self, problem: str, mark: yaml.Mark | None = None, path: Path = ()) -> None:
         super().__init__(problem=problem, problem_mark=mark)
         self.path = path
 
 
-def load(text: str) -> Any:  # noqa: ANN401  # YAML of any shape; callers check
-    """Return the value of the one document of a text.
+def load(text: str, scalar: Callable[[str], Scalar] = plain) -> Any:  # noqa: ANN401  # YAML of any shape; callers check
+    """Return the value of the one document of a text; ``scalar`` says what plain scalars mean.
 
     Raises :class:`yaml.YAMLError`.
     """
-    return yaml.load(text, Loader=Loader)  # noqa: S506 - derived from the safe loader
+    node = yaml.compose(text, Loader=Loader)
+    return None if node is None else Builder(scalar).build(node)
+
+
+def load_all(text: str, scalar: Callable[[str], Scalar] = plain) -> Iterator[Any]:
+    """Yield the value of each document of a text, as :func:`load` reads one."""
+    for node in yaml.compose_all(text, Loader=Loader):
+        yield Builder(scalar).build(node)
+
+
+class Repeated(NamedTuple):
+    """A key that stands twice in one mapping."""
+
+    path: Path
+    key: yaml.Node
+    line_before: int
+    """Where it stands first, counted from 1."""
+    is_same: bool
+    """Whether both have one value."""
+
+
+class Builder:
+    """Makes JSON values of the nodes of one document."""
+
+    def __init__(
+        self,
+        scalar: Callable[[str], Scalar] = plain,
+        *,
+        only_text_keys: bool = False,
+        repeated: Callable[[Repeated], None] | None = None,
+        positions: dict[Path, yaml.Mark] | None = None,
+    ) -> None:
+        """Take what readers want beside the defaults.
+
+        ``only_text_keys``: a key that is a number or a boolean is an error. ``repeated`` is called for a key
+        that stands twice. ``positions`` is filled with the places of keys and items.
+        """
+        self._plain = scalar
+        self._only_text_keys = only_text_keys
+        self._repeated = repeated
+        self._positions = positions
+
+    def build(self, node: yaml.Node, path: Path = ()) -> json_types.JsonValue:
+        """Return the value of a node.
+
+        Raises :class:`RuleError`.
+        """
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        items: list[json_types.JsonValue] = []
+        for index, item in enumerate(node.value):
+            items.append(self._noted(item, item, (*path, index)))
+        return items
+
+    def _noted(self, node: yaml.Node, named: yaml.Node, path: Path) -> json_types.JsonValue:
+        """Return the value of a node, and note where ``named``, its key or itself, stands."""
+        if self._positions is not None:
+            self._positions[path] = named.start_mark
+        return self.build(node, path)
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> json_types.JsonObject:
+        result: json_types.JsonObject = {}
+        written: dict[str, yaml.Node] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == _MERGE:
+                # Later wins: a merge key overrides what stands above it, and what follows overrides it.
+                is_list = isinstance(value_node, yaml.SequenceNode)
+                for source in reversed(value_node.value) if is_list else [value_node]:
+                    if not isinstance(source, yaml.MappingNode):
+                        self._fail(source, path, "a merge key '<<' takes a mapping or a list of mappings")
+                    result.update(self._mapping(source, path))
+                continue
+            name = self._key(key_node, path)
+            value = self._noted(value_node, key_node, (*path, name))
+            if name in written and self._repeated is not None:
+                before = result[name]
+                is_same = type(before) is type(value) and before == value
+                line = written[name].start_mark.line + 1
+                self._repeated(Repeated((*path, name), key_node, line, is_same))
+            written[name] = key_node
+            result[name] = value
+        return result
+
+    def _key(self, node: yaml.Node, path: Path) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            self._fail(
+                node, path, "a key must be a string, a number or a boolean, not a collection; quote it"
+            )
+        value = self._scalar(node, path)
+        if isinstance(value, str):
+            return value
+        if self._only_text_keys:
+            self._fail(node, path, f"the key {shown(node.value)} is not a text; quote it")
+        name = None if value is None else key(node.value)
+        if name is None:
+            kind = "null" if value is None else "a number"
+            written = f"{shown(node.value)} ({kind})"
+            self._fail(node, path, f"a key must be a string, a number or a boolean, not {written}; quote it")
+        return name
+
+    def _scalar(self, node: yaml.ScalarNode, path: Path) -> Scalar:
+        text: str = node.value
+        value: Scalar = text
+        # The text itself may be a secret: of a long one, only the beginning is in a message.
+        if node.tag == PLAIN:
+            value = self._plain(text)
+        elif node.tag in _TAGGED:
+            value = plain(text)
+            name = node.tag.removeprefix(_CORE)
+            if not isinstance(value, _TAGGED[node.tag]) or (isinstance(value, bool) and name != "bool"):
+                self._fail(node, path, f"{shown(text)} is not a !!{name}")
+        elif node.tag == _BINARY:
+            try:
+                value = base64_bytes(text).decode()
+            except ValueError:
+                self._fail(node, path, "!!binary takes the base64 form of a UTF-8 text")
+        if isinstance(value, float) and not math.isfinite(value):
+            self._fail(node, path, f"{shown(text)[1:-1]} has no JSON form; use a finite number or quote it")
+        return value
+
+    def _fail(self, node: yaml.Node, path: Path, problem: str) -> NoReturn:
+        raise RuleError(problem, node.start_mark, path)
 
 
 class Loader(yaml.CSafeLoader):
-    """The safe loader with bounds. An explicit tag that does not fit its text is a YAML error, too."""
+    """The parser with bounds; it makes nodes, of which :class:`Builder` makes values."""
 
     def __init__(self, text: str) -> None:
-        _check_directives(text)
+        for count, directive in enumerate(_DIRECTIVE.finditer(text), start=1):
+            if count > MAX_DIRECTIVES or len(directive[0]) > MAX_DIRECTIVE_CHARS:
+                raise RuleError(
+                    f"it has more than {MAX_DIRECTIVES} lines that begin with '%', or one of more than "
+                    f"{MAX_DIRECTIVE_CHARS} characters; write tags without directives"
+                )
         super().__init__(text)
         self._depth = 0
         # Without an anchor and an alias there is nothing to measure.
         self._measure = _Measure(len(text)) if "&" in text and "*" in text else None
-        self._composer: Any = _Composer(self) if _has_anchor_again(text) else super()
+        anchors = _ANCHOR.findall(text)
+        # The composer in C refuses an anchor that is set again, and is much faster.
+        self._composer: Any = _Composer(self) if len(set(anchors)) < len(anchors) else super()
 
     def check_node(self) -> bool:
         """Say whether there is another document."""
@@ -217,21 +355,16 @@ class Loader(yaml.CSafeLoader):
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
         """Leave plain scalars to the rules of Helm."""
         if kind is not yaml.ScalarNode:
-            return CORE + ("map" if kind is yaml.MappingNode else "seq")
+            return _CORE + ("map" if kind is yaml.MappingNode else "seq")
         if not implicit[0]:
             return STRING
-        return MERGE if value == "<<" else PLAIN
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Make keys texts; of equal ones the last counts."""
-        self.flatten_mapping(node)
-        return {_key_of(key): self.construct_object(value, deep=deep) for key, value in node.value}
+        return _MERGE if value == "<<" else PLAIN
 
     def descend_resolver(self, current_node: yaml.Node | None, current_index: Any) -> None:  # noqa: ANN401, ARG002  # PyYAML's
         """Stop at absurd nesting: the parser in C recurses without a guard."""
         self._depth += 1
         if self._depth > MAX_DEPTH + 1:
-            raise BoundError(TOO_DEEP, None if current_node is None else current_node.start_mark)
+            raise RuleError(TOO_DEEP, None if current_node is None else current_node.start_mark)
 
     def ascend_resolver(self) -> None:
         """Go up again."""
@@ -255,27 +388,12 @@ class _Composer(yaml.composer.Composer):
         return super().compose_node(parent, index)
 
 
-def _has_anchor_again(text: str) -> bool:
-    """Say whether a text may set an anchor twice; the composer in C refuses that, and is much faster."""
-    anchors = _ANCHOR.findall(text)
-    return len(set(anchors)) < len(anchors)
-
-
 _ANCHOR: Final = re.compile(r"&[^\s,\[\]{}]+")
 
 
 def shown(text: str) -> str:
     """Return a text for an error, cut if it is long."""
     return repr(text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…")
-
-
-def _check_directives(text: str) -> None:
-    for count, directive in enumerate(_DIRECTIVE.finditer(text), start=1):
-        if count > MAX_DIRECTIVES or len(directive[0]) > MAX_DIRECTIVE_CHARS:
-            raise BoundError(
-                f"it has more than {MAX_DIRECTIVES} lines that begin with '%', or one of more than "
-                f"{MAX_DIRECTIVE_CHARS} characters; write tags without directives"
-            )
 
 
 _DIRECTIVE: Final = re.compile("^%.*", re.MULTILINE)
@@ -345,50 +463,8 @@ class _Measure:
         return parts
 
     def _fail(self, node: yaml.Node, problem: str) -> None:
-        raise BoundError(problem, node.start_mark, tuple(self._path))
+        raise RuleError(problem, node.start_mark, tuple(self._path))
 
 
 _OPEN: Final = (-1, -1)
 _TOO_LARGE: Final = "aliases expand to more than {} nodes; use fewer"
-
-
-_COLLECTIONS: Final = frozenset(CORE + name for name in ("map", "seq", "omap", "pairs", "set"))
-_NUMBERS: Final = frozenset({CORE + "int", CORE + "float"})
-
-
-def _plain_errors(construct: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return what PyYAML makes of a scalar, with its errors as errors of YAML."""
-
-    def constructed(loader: Any, node: Any) -> Any:  # noqa: ANN401  # PyYAML's
-        if not isinstance(node, yaml.ScalarNode):
-            return construct(loader, node)
-        # The text itself may be a secret: it is in no message.
-        text, name = node.value, node.tag.rpartition(":")[2]
-        # Base 60 takes quadratic time; a number has it only if it is called one: "!!int 1:30".
-        if node.tag in _NUMBERS and (len(text) > MAX_DIGITS or ":" in text):
-            problem = f"this is not a !!{name} of at most {MAX_DIGITS} characters; quote it"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-        try:
-            return construct(loader, node)
-        except (ArithmeticError, AttributeError, LookupError, ValueError) as error:
-            problem = f"this is not a !!{name}"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
-
-    return constructed
-
-
-Loader.yaml_constructors = {
-    tag: construct if tag is None or tag in _COLLECTIONS else _plain_errors(construct)
-    for tag, construct in yaml.CSafeLoader.yaml_constructors.items()
-}
-
-
-def _key_of(node: yaml.Node) -> str:
-    text = key(node.value) if node.tag == PLAIN else node.value
-    if not isinstance(text, str):
-        raise yaml.constructor.ConstructorError(None, None, "a key is not a text", node.start_mark)
-    return text
-
-
-Loader.add_constructor(PLAIN, lambda _, node: plain(node.value))
-Loader.add_constructor(MERGE, lambda _, node: str(node.value))

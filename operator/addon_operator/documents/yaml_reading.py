@@ -7,17 +7,15 @@ numbers or booleans become text.
 
 import contextlib
 import dataclasses
-import math
+import re
 from collections.abc import Iterator, Mapping
-from typing import Final, NoReturn, cast
+from typing import Final, cast
 
 import yaml
 
-from addon_operator.documents import yaml_loader, yaml_problems
+from addon_operator.documents import yaml_loader
 from addon_operator.kernel import errors, json_types
 
-_CORE: Final = yaml_loader.CORE
-_BINARY_TAG: Final = _CORE + "binary"
 _SHOWN_PATH: Final = 500
 
 Path = tuple[str | int, ...]
@@ -45,8 +43,8 @@ class Document:
     source: str
     """What the text is called in errors."""
     value: json_types.JsonValue
-    positions: Mapping[Path, Position]
-    """Position of each key and list item by its path."""
+    marks: Mapping[Path, yaml.Mark]
+    """Where each key and list item stands, by its path."""
     repeated: tuple[tuple[Path, str], ...] = ()
     """Place and sentence of each key, or document, that there should be once, where more are allowed."""
 
@@ -58,7 +56,7 @@ class Document:
     def position(self, path: Path) -> Position | None:
         """Say where the path stands, or the nearest parent that has a position."""
         lengths = range(len(path), 0, -1)
-        return next((self.positions[path[:n]] for n in lengths if path[:n] in self.positions), None)
+        return next((_position(self.marks[path[:n]]) for n in lengths if path[:n] in self.marks), None)
 
 
 def load(text: str, source: str) -> json_types.JsonValue:
@@ -66,8 +64,9 @@ def load(text: str, source: str) -> json_types.JsonValue:
 
     Raises :class:`YamlError`, which names ``source`` and the position.
     """
-    node = _compose(text, source)
-    return None if node is None else _ValueBuilder(source, positions=None).build(node, ())
+    with _naming(text, source):
+        node = yaml.compose(text, Loader=yaml_loader.Loader)
+        return None if node is None else yaml_loader.Builder(repeated=_refuse).build(node)
 
 
 def load_document(text: str, source: str, *, last_wins: bool = False) -> Document:
@@ -76,11 +75,11 @@ def load_document(text: str, source: str, *, last_wins: bool = False) -> Documen
     With ``last_wins`` the last of several equal keys counts and a further document is not read, and the
     document says so.
     """
-    if not last_wins:
-        return _document(_compose(text, source), source)
-    with _telling(text, source):
+    with _naming(text, source):
+        if not last_wins:
+            return _document(yaml.compose(text, Loader=yaml_loader.Loader), source)
         nodes = list(yaml.compose_all(text, Loader=yaml_loader.Loader))
-    document = _document(nodes[0] if nodes else None, source, last_wins=True)
+        document = _document(nodes[0] if nodes else None, source, last_wins=True)
     if nodes[1:]:
         more = ((), "another document follows, which is not read; write one document")
         return dataclasses.replace(document, repeated=(*document.repeated, more))
@@ -94,12 +93,33 @@ def load_documents(text: str, source: str, *, last_wins: bool = False) -> list[D
 
     Raises :class:`YamlError`.
     """
-    with _telling(text, source):
+    with _naming(text, source):
         nodes = list(yaml.compose_all(text, Loader=yaml_loader.Loader))
-    return [
-        _document(node, f"{source}, document {number}", last_wins=last_wins)
-        for number, node in enumerate(nodes, start=1)
-    ]
+    documents = []
+    for number, node in enumerate(nodes, start=1):
+        name = f"{source}, document {number}"
+        with _naming(text, name):
+            documents.append(_document(node, name, last_wins=last_wins))
+    return documents
+
+
+def _document(node: yaml.Node | None, source: str, *, last_wins: bool = False) -> Document:
+    marks: dict[Path, yaml.Mark] = {}
+    noted: list[tuple[Path, str]] = []
+
+    def note(found: yaml_loader.Repeated) -> None:
+        problem = _SET_BEFORE.format(found.line_before) + ("" if found.is_same else " to something else")
+        noted.append((found.path, f"{problem}; the last one counts, remove the other"))
+
+    builder = yaml_loader.Builder(repeated=note if last_wins else _refuse, positions=marks)
+    return Document(source, None if node is None else builder.build(node), marks, tuple(noted))
+
+
+def _refuse(found: yaml_loader.Repeated) -> None:
+    raise yaml_loader.RuleError(_SET_BEFORE.format(found.line_before), found.key.start_mark, found.path)
+
+
+_SET_BEFORE: Final = "the key is already set on line {}"
 
 
 def unusual_booleans(text: str, source: str) -> list[str]:
@@ -107,8 +127,28 @@ def unusual_booleans(text: str, source: str) -> list[str]:
 
     Raises :class:`YamlError` if the text cannot be read.
     """
-    node = _compose(text, source)
-    return [] if node is None else [_boolean_warning(scalar, source) for scalar in _unusual(node)]
+    with _naming(text, source):
+        pending = [yaml.compose(text, Loader=yaml_loader.Loader)]
+    scalars: list[yaml.ScalarNode] = []
+    seen: set[int] = set()
+    while pending:
+        node = pending.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            pending += [part for pair in node.value for part in pair]
+        elif not isinstance(node, yaml.ScalarNode):
+            pending += node.value
+        elif node.tag == yaml_loader.PLAIN and yaml_loader.is_unusual_boolean(node.value):
+            scalars.append(node)
+    scalars.sort(key=lambda scalar: cast("int", scalar.start_mark.index))
+    return [
+        f"{source}, {_position(scalar.start_mark)}: {scalar.value!r} is read as {value}; write {value}, or "
+        "quote the word"
+        for scalar in scalars
+        for value in [str(yaml_loader.plain(scalar.value)).lower()]
+    ]
 
 
 def format_path(path: Path) -> str:
@@ -117,212 +157,101 @@ def format_path(path: Path) -> str:
     return text.removeprefix(".")
 
 
-def _boolean_warning(node: yaml.ScalarNode, source: str) -> str:
-    value = str(yaml_loader.plain(node.value)).lower()
-    return f"{source}, {_position(node)}: {node.value!r} is read as {value}; write {value}, or quote the word"
-
-
-def _unusual(root: yaml.Node) -> list[yaml.ScalarNode]:
-    scalars: list[yaml.ScalarNode] = []
-    seen: set[int] = set()
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.ScalarNode):
-            if node.tag == yaml_loader.PLAIN and yaml_loader.is_unusual_boolean(node.value):
-                scalars.append(node)
-        else:
-            pending.extend(_children(node))
-    return sorted(scalars, key=lambda scalar: cast("int", scalar.start_mark.index))
-
-
-def _children(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [part for pair in node.value for part in pair]
-    return list(node.value)
-
-
-def _compose(text: str, source: str) -> yaml.Node | None:
-    with _telling(text, source):
-        return yaml.compose(text, Loader=yaml_loader.Loader)
-
-
-def _document(node: yaml.Node | None, source: str, *, last_wins: bool = False) -> Document:
-    positions: dict[Path, Position] = {}
-    repeated: list[tuple[Path, str]] | None = [] if last_wins else None
-    value = None if node is None else _ValueBuilder(source, positions, repeated).build(node, ())
-    return Document(source, value, positions, tuple(repeated or ()))
+def _position(mark: yaml.Mark) -> Position:
+    return Position(mark.line + 1, mark.column + 1)
 
 
 @contextlib.contextmanager
-def _telling(text: str, source: str) -> Iterator[None]:
-    """Turn errors of the parser into sentences."""
+def _naming(text: str, source: str) -> Iterator[None]:
+    """Turn errors of parser and builder into sentences that begin with the source."""
     try:
         yield
-    except UnicodeEncodeError as error:
-        raise YamlError(f"{source}: character {error.start + 1} is half of a surrogate pair") from None
-    except yaml.reader.ReaderError as error:
-        raise YamlError(f"{source}, {_reader_position(text, error)}: {error.reason}; remove it") from None
-    except yaml_loader.BoundError as error:
-        raise YamlError(f"{source}{_mark_text(error)}{_key_text(error.path)}: {error.problem}") from None
-    except yaml.MarkedYAMLError as error:
-        raise YamlError(f"{source}{_mark_text(error)}: {_problem(error, text)}") from None
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        position, problem = described(error, text)
+        path = error.path if isinstance(error, yaml_loader.RuleError) else ()
+        place = "" if position is None else f", {position}"
+        key = f", key {format_path(path)[:_SHOWN_PATH]}" if path else ""
+        is_of_parser = isinstance(error, yaml.MarkedYAMLError) and not isinstance(
+            error, yaml_loader.RuleError
+        )
+        said = f"invalid YAML: {problem}" if is_of_parser and problem != _SECOND else problem
+        raise YamlError(f"{source}{place}{key}: {said}") from None
 
 
-def _reader_position(text: str, error: yaml.reader.ReaderError) -> Position:
-    offset = cast("int", error.position)
-    before = text.encode()[:offset].decode(errors="replace")
-    return Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+_SECOND: Final = "a second document begins here; write one document"
 
 
-def _mark_text(error: yaml.MarkedYAMLError) -> str:
+def described(error: yaml.YAMLError | UnicodeEncodeError, text: str) -> tuple[Position | None, str]:
+    """Return where a text is wrong, and what is wrong there in the words of somebody who writes values.
+
+    The sentence quotes nothing of the text but names of keys: values may be secrets.
+    """
+    if isinstance(error, UnicodeEncodeError):
+        return None, f"character {error.start + 1} is half of a surrogate pair"
+    if isinstance(error, yaml.reader.ReaderError):
+        before = text.encode()[: cast("int", error.position)].decode(errors="replace")
+        place = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        return place, f"{error.reason}; remove it"
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return None, " ".join(str(error).split())
     mark = error.problem_mark
-    return "" if mark is None else f", {Position(mark.line + 1, mark.column + 1)}"
+    position = None if mark is None else _position(mark)
+    if isinstance(error, yaml_loader.RuleError) or mark is None:
+        return position, str(error.problem)
+    if isinstance(error, yaml.composer.ComposerError) and "single document" in str(error.context):
+        return position, _SECOND
+    return position, _explained(error, mark, text)
 
 
-def _problem(error: yaml.MarkedYAMLError, text: str) -> str:
-    if (
-        isinstance(error, yaml.composer.ComposerError)
-        and error.context
-        and "single document" in error.context
-    ):
-        return "a second document begins here; write one document"
-    return f"invalid YAML: {yaml_problems.explained(error, text)}"
-
-
-def _key_text(path: Path) -> str:
-    return f", key {format_path(path)[:_SHOWN_PATH]}" if path else ""
-
-
-def _position(node: yaml.Node) -> Position:
-    return Position(node.start_mark.line + 1, node.start_mark.column + 1)
-
-
-class _ValueBuilder:
-    """Turns nodes into JSON values."""
-
-    def __init__(
-        self,
-        source: str,
-        positions: dict[Path, Position] | None,
-        repeated: list[tuple[Path, str]] | None = None,
-    ) -> None:
-        """``positions`` and ``repeated`` are filled; without ``repeated`` no key may stand twice."""
-        self._source = source
-        self._positions = positions
-        self._repeated = repeated
-
-    def build(self, node: yaml.Node, path: Path) -> json_types.JsonValue:
-        if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node, path)
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path)
-        return self._sequence(node, path)
-
-    def _sequence(self, node: yaml.Node, path: Path) -> list[json_types.JsonValue]:
-        items: list[json_types.JsonValue] = []
-        for index, item in enumerate(node.value):
-            item_path = (*path, index)
-            self._note(item_path, item)
-            items.append(self.build(item, item_path))
-        return items
-
-    def _mapping(self, node: yaml.MappingNode, path: Path) -> json_types.JsonObject:
-        result: json_types.JsonObject = {}
-        written: dict[str, yaml.Node] = {}
-        for key_node, value_node in node.value:
-            if key_node.tag == yaml_loader.MERGE:
-                self._merge(result, value_node, path)
-                continue
-            key = self._key(key_node, path)
-            self._note((*path, key), key_node)
-            value = self.build(value_node, (*path, key))
-            if key in written:
-                self._repeat(key_node, (*path, key), written[key], is_same=result[key] == value)
-            written[key] = key_node
-            result[key] = value
-        return result
-
-    def _repeat(self, node: yaml.Node, path: Path, before: yaml.Node, *, is_same: bool) -> None:
-        problem = f"the key is already set on line {_position(before).line}"
-        if self._repeated is None:
-            self._fail(node, path, problem)
-        elsewise = "" if is_same else " to something else"
-        self._repeated.append((path, f"{problem}{elsewise}; the last one counts, remove the other"))
-
-    def _note(self, path: Path, node: yaml.Node) -> None:
-        if self._positions is not None:
-            self._positions[path] = _position(node)
-
-    def _merge(self, result: json_types.JsonObject, node: yaml.Node, path: Path) -> None:
-        # As in Helm, later wins: a merge key overrides what stands above it, and what follows overrides it.
-        sources = reversed(node.value) if isinstance(node, yaml.SequenceNode) else [node]
-        for source in sources:
-            if not isinstance(source, yaml.MappingNode):
-                self._fail(source, path, "a merge key '<<' takes a mapping or a list of mappings")
-            result.update(self._mapping(source, path))
-
-    def _key(self, node: yaml.Node, path: Path) -> str:
-        value = self._scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
-        if isinstance(value, str):
-            return value
-        key = None if value is None else yaml_loader.key(node.value)
-        if key is not None:
-            return key
-        written = (
-            f"{yaml_loader.shown(node.value)} ({_kind(value)})"
-            if isinstance(node, yaml.ScalarNode)
-            else "a collection"
-        )
-        return self._fail(
-            node, path, f"a key must be a string, a number or a boolean, not {written}; quote it"
-        )
-
-    def _scalar(self, node: yaml.ScalarNode, path: Path) -> json_types.JsonValue:
-        text: str = node.value
-        if node.tag == yaml_loader.PLAIN:
-            value = yaml_loader.plain(text)
-        elif node.tag in _TAGGED:
-            value = self._tagged(node, path)
-        elif node.tag == _BINARY_TAG:
-            value = self._binary(node, path)
-        else:
-            return text
-        if isinstance(value, float) and not math.isfinite(value):
-            self._fail(node, path, f"{text[:_SHOWN_PATH]} has no JSON form; use a finite number or quote it")
-        return value
-
-    def _tagged(self, node: yaml.ScalarNode, path: Path) -> yaml_loader.Scalar:
-        value = yaml_loader.plain(node.value)
-        if not isinstance(value, _TAGGED[node.tag]) or (
-            isinstance(value, bool) and node.tag != _CORE + "bool"
-        ):
-            name = node.tag.removeprefix(_CORE)
-            self._fail(node, path, f"{yaml_loader.shown(node.value)} is not a !!{name}")
-        return value
-
-    def _binary(self, node: yaml.ScalarNode, path: Path) -> str:
-        try:
-            return yaml_loader.base64_bytes(node.value).decode()
-        except ValueError:
-            return self._fail(node, path, "!!binary takes the base64 form of a UTF-8 text")
-
-    def _fail(self, node: yaml.Node, path: Path, problem: str) -> NoReturn:
-        raise YamlError(f"{self._source}, {_position(node)}{_key_text(path)}: {problem}")
-
-
-_TAGGED: Final[Mapping[str, tuple[type, ...]]] = {
-    _CORE + "int": (int,),
-    _CORE + "float": (int, float),
-    _CORE + "bool": (bool,),
-    _CORE + "null": (type(None),),
+_ALIGN: Final = "give keys that belong together the same number of spaces"
+_IN_WORDS: Final = {
+    "found character that cannot start any token": "a value cannot begin with {at}; put it in quotes",
+    "did not find expected node content": "a value is missing here; complete it, or put the text in quotes",
+    "found undefined alias": (
+        "a value that begins with '*' names an anchor, and there is none of that name; put it in quotes"
+    ),
+    "found unknown escape character": (
+        r"a '\' in a text between double quotes begins nothing known; write '\\', or use single quotes"
+    ),
+    "found unexpected end of stream": "the quote that begins in line {began} does not end; close it",
+    "did not find expected key": (
+        f"the line is indented like none of the lines above it that it could belong to; {_ALIGN}"
+    ),
+    "did not find expected '-' indicator": (
+        "the line is no item of the list above it; begin it with '- ', or indent it otherwise"
+    ),
+    "did not find expected <document start>": f"the line is indented less than the first one; {_ALIGN}",
 }
+_OPENING: Final = {"}": "{", "]": "["}
+_KEY: Final = re.compile(r"[^\s#][^:]*+:(?:\s|$)")
+_KEY_WITH_VALUE: Final = re.compile(r"[\s-]*+[^\s#:-][^:]*+:[ \t]+[^\s#]")
 
 
-def _kind(value: object) -> str:
-    if value is None:
-        return "null"
-    return "a boolean" if isinstance(value, bool) else "a number"
+def _explained(error: yaml.MarkedYAMLError, mark: yaml.Mark, text: str) -> str:
+    """Return what is wrong where the parser stopped, and what to do; its own words where nothing is known."""
+    problem, lines = str(error.problem), text.split("\n")
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        return "a tab stands where the line begins; indent with spaces"
+    began = 0 if error.context_mark is None else error.context_mark.line + 1
+    above = range(min(mark.line, len(lines)) - 1, -1, -1)
+    content = (at for at in above if lines[at].strip() and not lines[at].lstrip().startswith("#"))
+    number, before = next(((at + 1, lines[at]) for at in content), (0, ""))
+    if problem.startswith("mapping values are not allowed"):
+        begins_with_key = _KEY.match(line[: mark.column + 1].lstrip() + " ")
+        if not (begins_with_key and before) or ": " in line[: mark.column]:
+            return "a second ': ' stands in the value; put the value in quotes"
+        if _KEY_WITH_VALUE.match(before):
+            return (
+                f"the line is indented more than line {number}, which has a value already; "
+                f"give both the same number of spaces"
+            )
+        problem = "could not find expected ':'"
+    if problem == "could not find expected ':'":
+        return f"line {number} has no ':' behind its key; write 'key: value'"
+    if problem in ("did not find expected ',' or '}'", "did not find expected ',' or ']'"):
+        bracket = problem[-2]
+        return f"{_OPENING[bracket]!r} in line {began} is followed by neither ',' nor {bracket!r}; close it"
+    otherwise = f"{problem} ({error.context})" if error.context else problem
+    at = repr(line[mark.column : mark.column + 1])
+    return _IN_WORDS[problem].format(at=at, began=began) if problem in _IN_WORDS else otherwise

@@ -18,7 +18,7 @@ def main(file: str, namespace: str) -> int:
     changes = manifest_changes.read(pathlib.Path(file).read_text("utf-8"))
     try:
         manifest = sys.stdin.buffer.read().decode("utf-8", "replace")
-        documents = list(yaml.load_all(manifest, Loader=yaml_loader.Loader))
+        documents = list(yaml_loader.load_all(manifest))
         made = manifest_changes.changed(documents, changes, namespace)
     except (strategic_merge.PatchError, yaml.YAMLError) as error:
         sys.stderr.write(f"module.yaml: {error}\n")

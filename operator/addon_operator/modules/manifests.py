@@ -164,18 +164,11 @@ def _wanted_parts(text: str) -> dict[Any, Any] | None:
 
 
 def _parse(text: str) -> object:
+    """Read a document; names that look like numbers, dates or booleans keep their spelling."""
     try:
-        return yaml.load(text, Loader=_TextLoader)  # noqa: S506 - derived from the safe loader
+        return yaml_loader.load(text, lambda word: None if word in _NULL else word)
     except yaml.YAMLError:
         return None
-
-
-class _TextLoader(yaml_loader.Loader):
-    """Keeps the spelling of names that look like numbers, dates or booleans."""
-
-    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
-        tag = super().resolve(kind, value, implicit)
-        return yaml_loader.STRING if tag == yaml_loader.PLAIN and value not in _NULL else tag
 
 
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})

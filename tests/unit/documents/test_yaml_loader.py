@@ -203,8 +203,7 @@ def test_a_value_used_many_times_is_not_a_bomb() -> None:
 )  # fmt: skip
 def test_an_anchor_may_be_set_again_and_counts_from_there(text: str, expected: object) -> None:
     assert yaml_loader.load(text) == expected
-    documents = f"{text}---\n{text}"
-    assert list(yaml.load_all(documents, Loader=yaml_loader.Loader)) == [expected, expected]
+    assert list(yaml_loader.load_all(f"{text}---\n{text}")) == [expected, expected]
 
 
 @rows.each(
@@ -219,7 +218,7 @@ def test_an_anchor_may_be_set_again_and_counts_from_there(text: str, expected: o
 )
 def test_what_is_wrong_with_anchors_is_wrong_where_they_are_set_again_too(text: str, problem: str) -> None:
     with pytest.raises(yaml.YAMLError, match=re.escape(problem)):
-        list(yaml.load_all(text, Loader=yaml_loader.Loader))
+        list(yaml_loader.load_all(text))
 
 
 def test_anchors_that_are_set_again_cost_what_the_size_allows() -> None:

@@ -62,7 +62,7 @@ class ChartTests:
 
 def _tests(text: str) -> Iterator[dict[str, Any]]:
     try:
-        found = list(yaml.load_all(text, Loader=yaml_loader.Loader))
+        found = list(yaml_loader.load_all(text))
     except yaml.YAMLError:
         return
     for each in found:

@@ -31,7 +31,7 @@ def once(manifest: str) -> tuple[str, tuple[str, ...]]:
         counts = collections.Counter(_NAMED.findall(part)) if _ENV.search(part) else {}
         if max(counts.values(), default=0) > 1:
             try:
-                (document,) = [each for each in yaml.load_all(part, Loader=yaml_loader.Loader) if each]
+                (document,) = [each for each in yaml_loader.load_all(part) if each]
             except (yaml.YAMLError, ValueError):
                 continue  # Helm says what is wrong with it.
             if found := remove(document):

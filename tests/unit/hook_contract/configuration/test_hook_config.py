@@ -417,7 +417,7 @@ WRONG_DOCUMENTS = [
     ("'a'", "--config printed no mapping"),
     ("[1]", "--config printed no mapping"),
     ("a: b: c", "it is neither JSON nor YAML: line 1, column 5"),
-    ("configVersion: v1\nconfigVersion: v2", "line 2: the key 'configVersion' occurs twice, with"),
+    ("configVersion: v1\nconfigVersion: v2", "line 2, column 1: the key 'configVersion' occurs twice, with"),
     ("configVersion: v2\nonStartup: 1", "configVersion 'v2' is not known; write 'configVersion: v1'"),
     ("configVersion: 1\nonStartup: 1", "configVersion 1 is not known; write 'configVersion: v1'"),
     ("configVersion: v1", "it binds the hook to nothing"),

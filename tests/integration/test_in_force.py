@@ -1,5 +1,6 @@
 """What of files and values is in force, what is not yet, and what that waits for."""
 
+import os
 import pathlib
 import re
 import textwrap
@@ -156,6 +157,7 @@ def test_an_enabled_script_that_fails_holds_its_own_module_alone(
     answer.write_text("true")
     site.first_retry = 0.2
     script = f"cat {answer} > $MODULE_ENABLED_RESULT || {{ echo nobody knows >&2; exit 3; }}"
+    shown = module_objects.Modules(site, site.cluster)
     site.script(module(site, "010-web") / "enabled", script)
     module(site, "020-api")
     operator = site.start().wait_ready()
@@ -174,8 +176,24 @@ def test_an_enabled_script_that_fails_holds_its_own_module_alone(
     assert rows["new"]["state"] == "Failed", "it stays off, as it has no release"
     assert all("nobody knows" in rows[name]["lastError"] for name in ("web", "new"))
     assert site.data("web") == {"color": "green"}
+    operator.wait_until(lambda: shown.condition("new", "Enabled")["status"] == "False", "it says that")
+    assert shown.condition("web", "Enabled")["status"] == "True"
+    assert operator.metrics().total("module_enabled", module="new") == 0
 
+    os.mkfifo(answer)
+    operator.wait_until(
+        lambda: "running since" in (site.module_rows()["web"]["lastError"] or ""), "now it hangs, and says so"
+    )
+    site.config(web="color: red", api="color: blue")
+    operator.wait_until(lambda: site.data("api") == {"color": "blue"}, "others have their edits")
+    running = orjson.loads(site.command("hooks", "running", "-o", "json").stdout)
+    assert {(each["module"], each["hook"]) for each in running} == {("web", "enabled"), ("new", "enabled")}
+    assert (site.data("web"), site.data("new")) == ({"color": "green"}, None)
+
+    answer.unlink()
     answer.write_text("true")
+    for each in running:
+        site.command("hooks", "end", str(each["id"]))
     operator.wait_until(lambda: site.data("web") == {"color": "red"}, "the script is asked again")
     operator.wait_until(lambda: site.data("new") == {"color": "green"}, "that of the other one, too")
 

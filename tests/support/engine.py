@@ -6,10 +6,11 @@ API server, the programs (Helm and hooks are functions) and the workers; time pa
 
 import asyncio
 import contextlib
+import inspect
 import json
 import math
 import pathlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent import futures
 from typing import Any, Final, Generic, TypeVar
 
@@ -195,11 +196,14 @@ class Operator:
         self.programs.add(directory / name, hook)
         return hook
 
-    def enabled_script(self, module: str, decide: Callable[[dict[str, Any]], bool | str]) -> None:
+    def enabled_script(
+        self, module: str, decide: Callable[[dict[str, Any]], bool | str | Awaitable[bool]]
+    ) -> None:
         """Give a module an ``enabled`` script; it gets the values, and may give any text for its verdict."""
 
-        def run(call: programs.Call) -> None:
-            verdict = decide(json.loads(call.file("VALUES_PATH").read_bytes()))
+        async def run(call: programs.Call) -> None:
+            decided = decide(json.loads(call.file("VALUES_PATH").read_bytes()))
+            verdict = await decided if inspect.isawaitable(decided) else decided
             call.file("MODULE_ENABLED_RESULT").write_text(
                 verdict if isinstance(verdict, str) else str(verdict).lower()
             )

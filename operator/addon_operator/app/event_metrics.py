@@ -1,7 +1,6 @@
 """What happens in the engine, as metrics."""
 
 import time
-from typing import Final
 
 import prometheus_client
 
@@ -10,8 +9,6 @@ from addon_operator.engine.bindings import binding_events
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.process.children import children
 from addon_operator.telemetry import families, metrics
-
-_OFF: Final = (state.ModuleStatus.DISABLED, state.ModuleStatus.DELETING)
 
 
 class EventMetrics:
@@ -166,7 +163,7 @@ class EventMetrics:
         name = module.module.name
         self._meters.module_known(name, runs=module.status is not state.ModuleStatus.DISABLED)
         self._meters.module_state(name, module.status)
-        self._meters.modules.enabled.labels(module=name).set(0 if module.status in _OFF else 1)
+        self._meters.modules.enabled.labels(module=name).set(0 if module.is_off else 1)
         self._module_failed(module)
         waiting = self._meters.modules.edit_waiting_seconds
         waiting.remove_by_labels({"module": name})

@@ -8,7 +8,7 @@ from typing import Any
 from addon_operator.app import engine_listeners, parts
 from addon_operator.app import tools as tools_module
 from addon_operator.debug import debug_render, engine_api
-from addon_operator.engine import engine, events, intents, introspection, module_states, state
+from addon_operator.engine import engine, events, intents, introspection, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import (
     api_watch,
@@ -19,7 +19,7 @@ from addon_operator.engine.converge import (
 )
 from addon_operator.engine.definitions import beside_definitions, module_charts, module_crds
 from addon_operator.engine.drift import run_causes
-from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.hooks import enabled_scripts, hook_run
 from addon_operator.engine.modules import (
     left_watch,
     module_hooks,
@@ -31,7 +31,6 @@ from addon_operator.engine.modules import (
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.reload import module_reload, module_watch
 from addon_operator.engine.sources import config_sync, kopf_sources, module_annotations, refused_config
-from addon_operator.kernel import names
 from addon_operator.kube import cluster
 from addon_operator.loading import module_directories, module_files, module_loader, module_scan
 from addon_operator.modules import plan
@@ -176,8 +175,8 @@ class Graph(health.Beginning):
         left = left_watch.LeftWatch(self._tools.releases.left, self.states)
         discovery = self._discovery()
 
-        async def ask_again(name: names.ModuleName) -> None:
-            await discovery.ask_again(name)
+        async def ask_again(task: tasks.Task) -> None:
+            await discovery.ask_again(task)
             self._inbox.put_nowait(intents.ConvergeWanted(engine.ACTIVATION_SCRIPT))
 
         runner = module_run.ModuleRunner(
@@ -292,7 +291,14 @@ class Graph(health.Beginning):
         )
         second_look = module_discovery.SecondLook(self._clock, settings.absence, self._unread)
         return module_discovery.Discovery(
-            self.states, self._values, self._runner, removals, required, self._tell, second_look
+            self.states,
+            self._values,
+            self._runner,
+            removals,
+            required,
+            self._tell,
+            second_look,
+            enabled_scripts.PATIENCE,
         )
 
     async def _unread(self, modules: Collection[str]) -> str:

@@ -370,6 +370,7 @@ class ModuleStates:
         if state.undecided and not verdict.error:
             state.last_error = state.last_error_without_values = ""
         state.undecided = verdict.error
+        state.stays_off = verdict.error is not None and not verdict.enabled
         state.discovered, state.verdict, state.lacks = True, verdict.reason, verdict.lacks
         state.awaits_config = False
         if not verdict.enabled and not verdict.error:

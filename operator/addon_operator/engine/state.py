@@ -187,6 +187,8 @@ class ModuleState:
     """The last value of the annotation ``addon-operator.io/now`` that was served."""
     handled_run: str = ""
     """The last value of the annotation that asks for a run which was served, also before a restart."""
+    stays_off: bool = False
+    """Whether it is off although its status is that of a module that is on: nobody knows if it is to be."""
     undecided: errors.AddonOperatorError | None = None
     """Why the last discovery had no verdict of its ``enabled`` script, so that it stays as it was."""
     held_back: windows.HeldBack | None = None
@@ -197,6 +199,11 @@ class ModuleState:
     """When the last run ended, in seconds since the epoch."""
     runs: int = 0
     """How many runs have ended, in this process."""
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it is disabled, or is being removed."""
+        return self.stays_off or self.status in (ModuleStatus.DISABLED, ModuleStatus.DELETING)
 
     @property
     def waiting_since(self) -> float | None:

@@ -112,7 +112,6 @@ def conditions(module: state.ModuleState, since: condition_times.Times, generati
 
 
 _Status = state.ModuleStatus
-_OFF: Final = (_Status.DISABLED, _Status.DELETING)
 STALLED_TRIES: Final = 3
 """After so many tries in a row that failed, a module is stalled."""
 RUN_FAILED: Final = "RunFailed"
@@ -131,7 +130,7 @@ _UNDER_WAY: Final = {
 
 
 def _enabled(module: state.ModuleState) -> _Said:
-    if module.status in _OFF:
+    if module.is_off:
         held = module.held_back
         is_held = held is not None and held.confirm and module.status is _Status.DELETING
         return _Said("False", held.reason if held is not None and is_held else "Disabled", module.reason)
@@ -204,9 +203,14 @@ HEALTH: Final[Mapping[resource_health.HealthState, tuple[ConditionStatus, str]]]
 """What ``Healthy`` says of each state, and its reason."""
 
 
+def _nothing_there(module: state.ModuleState) -> _Said:
+    off = _Status.DISABLED if module.stays_off else module.status
+    return _Said("Unknown", str(off), "Nothing of the module is to be there.")
+
+
 def _healthy(module: state.ModuleState) -> _Said:
-    if module.status in _OFF:
-        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
+    if module.is_off:
+        return _nothing_there(module)
     if module.health is not None:
         status, reason = HEALTH[module.health.state]
         return _Said(status, reason, module.health.message or "All its resources are healthy.")
@@ -218,7 +222,7 @@ def _healthy(module: state.ModuleState) -> _Said:
 
 
 def _drifted(module: state.ModuleState) -> _Said:
-    if module.drift is None or module.status in _OFF:
+    if module.drift is None or module.is_off:
         return _Said("Unknown", "NotKnown", "Its resources are not compared with its chart.")
     if module.drift.resources:
         return _Said("True", _LEFT_OVER if module.drift.is_left else CHANGED_BY_OTHERS, module.drift.message)
@@ -290,8 +294,8 @@ def _definitions_in_force(module: state.ModuleState) -> _Said:
 
 
 def _webhooks_registered(module: state.ModuleState) -> _Said:
-    if module.status in _OFF:
-        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
+    if module.is_off:
+        return _nothing_there(module)
     if module.not_registered:
         # A run that has not come that far is under way, and nothing is wrong yet.
         is_wrong = module.status in (_Status.READY, _Status.FAILED) or bool(module.last_error_without_values)
@@ -304,8 +308,8 @@ def _webhooks_registered(module: state.ModuleState) -> _Said:
 
 
 def _requires(module: state.ModuleState) -> _Said:
-    if module.status in _OFF:
-        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
+    if module.is_off:
+        return _nothing_there(module)
     if module.unmet:
         return _Said("False", "NotMet", module.unmet)
     return _Said("True", "Met", "The cluster has all that it requires.")
@@ -317,8 +321,8 @@ HOOK_LEFT_OUT: Final = "HookLeftOut"
 
 
 def _hooks_work(module: state.ModuleState) -> _Said:
-    if module.status in _OFF:
-        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
+    if module.is_off:
+        return _nothing_there(module)
     beside = module.beside
     wrong = {
         HOOK_FAILS: beside.failing_hooks,
@@ -334,8 +338,8 @@ def _hooks_work(module: state.ModuleState) -> _Said:
 
 
 def _warnings(module: state.ModuleState) -> _Said:
-    if module.status in _OFF:
-        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
+    if module.is_off:
+        return _nothing_there(module)
     if module.warnings:
         return _Said("True", "Warned", "; ".join(module.warnings))
     return _Said("False", "NoWarnings", "Neither Helm nor the API server warns of anything in its release.")

@@ -228,12 +228,15 @@ class Converger:
 
     async def work(self) -> None:
         """Converge whenever it is requested, until cancelled."""
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._wanted is not None:
-                activation, self._wanted = self._wanted, None
-                await self._one(activation)
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._wanted is not None:
+                    activation, self._wanted = self._wanted, None
+                    await self._one(activation)
+        finally:
+            self._discovery.scripts.end()
 
     async def _one(self, activation: str) -> None:
         self._count += 1

@@ -7,7 +7,7 @@ from typing import Final
 from addon_operator.aio import absences
 from addon_operator.engine import config_events, events, module_states, state, tasks
 from addon_operator.engine.converge import cluster_requirements
-from addon_operator.engine.hooks import hook_exchange, hook_processes
+from addon_operator.engine.hooks import enabled_scripts, hook_processes
 from addon_operator.engine.modules import module_run
 from addon_operator.kernel import clock, errors, names
 from addon_operator.modules import model, plan, requirements
@@ -88,12 +88,17 @@ class Discovery:
         cluster: cluster_requirements.ClusterRequirements,
         tell: events.Listener,
         second_look: "SecondLook | None" = None,
+        patience: float | None = None,
     ) -> None:
-        """``second_look``: what decides that module directories are gone; without it, the first one does."""
+        """``second_look``: what decides that module directories are gone; without it, the first one does.
+
+        ``enabled`` scripts that hang for ``patience`` seconds are not waited for.
+        """
         self.second_look = second_look
+        self.scripts = enabled_scripts.EnabledScripts(runner, values, patience)
+        """The scripts that are asked."""
         self._states = states
         self._values = values
-        self._runner = runner
         self._removals = removals
         self._cluster = cluster
         self._tell = tell
@@ -137,12 +142,16 @@ class Discovery:
         """Report a failed discovery."""
         self._tell(events.DiscoveryFailed())
 
-    async def ask_again(self, name: names.ModuleName) -> None:
+    async def ask_again(self, task: tasks.Task) -> None:
         """Ask the ``enabled`` script of a module that gave no verdict; once it does, a converge is due.
 
-        Raises why it gives none.
+        The end of one that hangs is waited for: the converge takes what it said. Raises why it gives none.
         """
+        name = names.ModuleName(task.owner)
         module = self._states[name].module
+        if await self.scripts.wait(name, task.stopping):
+            task.checkpoint()
+            return
         verdict = await self._asked(module, list(self._states.enabled), is_ours=False)
         if verdict.error is not None:
             raise verdict.error
@@ -194,6 +203,7 @@ class Discovery:
             self._tell(events.ModuleDecided(verdict))
             if verdict.enabled:
                 enabled.append(module.name)
+        self.scripts.keep_only([name for name, verdict in verdicts.items() if verdict.error is not None])
         return verdicts
 
     async def _verdict(
@@ -231,9 +241,8 @@ class Discovery:
         # A script that nobody may execute stops the module itself.
         if script is None or not start_errors.is_executable(script):
             return model.Verdict(name, enabled=True, reason=self._values.flag(name).reason)
-        values = hook_exchange.values_now(self._values, name, list(enabled))
         try:
-            return await self._runner.enabled(script, name, values)
+            return await self.scripts.ask(module, enabled)
         except errors.AddonOperatorError as error:
             told = error if isinstance(error, errors.ModuleError) else errors.ModuleError(name, str(error))
             return self._as_before(name, told, "its enabled script gives no verdict", is_ours=is_ours)

@@ -29,6 +29,7 @@ from typing import Final
 from addon_operator.engine import config_events, events, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import module_crds
+from addon_operator.engine.hooks import enabled_scripts
 from addon_operator.engine.modules import health_gate, left_watch, module_hooks, module_releases
 from addon_operator.helm import helm_errors
 from addon_operator.hook_contract.configuration import hook_config
@@ -53,9 +54,9 @@ class ModuleRunner:
         definitions: module_crds.ModuleCrds,
         left: left_watch.LeftWatch,
         tell: events.Listener,
-        ask_again: Callable[[names.ModuleName], Awaitable[None]],
+        ask_again: Callable[[tasks.Task], Awaitable[None]],
     ) -> None:
-        """``ask_again`` asks the ``enabled`` script of a module once more, and has a converge follow.
+        """``ask_again`` asks the ``enabled`` script of a task's module once more, and has a converge follow.
 
         It raises why that gives no verdict.
         """
@@ -170,15 +171,24 @@ class ModuleRunner:
             self.states.mark(name, state.ModuleStatus.FAILED, undecided)
             self._tell(events.ModuleFailed(name))
             return
+        is_hanging = isinstance(undecided, enabled_scripts.StillRunsError)
+        if is_hanging:
+            self.states.mark(name, state.ModuleStatus.FAILED, undecided)
+            task.step_aside()
+            task.set_stuck()
         try:
-            if task.attempts == 0:
+            if task.attempts == 0 and not is_hanging:
                 raise undecided
-            await self._ask_again(name)
+            await self._ask_again(task)
+        except tasks.SupersededError:
+            raise
         except errors.AddonOperatorError as error:
             task.step_aside()
             self.states.mark(name, state.ModuleStatus.FAILED, error)
             self._tell(events.ModuleFailed(name))
             raise
+        finally:
+            task.is_stuck = False
         raise tasks.SupersededError(f"module {name}: its enabled script gives a verdict")
 
     async def _await_health(self, task: tasks.Task, name: names.ModuleName) -> None:

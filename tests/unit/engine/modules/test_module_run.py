@@ -1,5 +1,6 @@
 """Module runs and removals: their steps, what a further try repeats, and what waits for a window."""
 
+import asyncio
 import pytest
 
 from addon_operator.engine import events
@@ -288,6 +289,41 @@ async def test_a_module_without_a_verdict_fails_as_its_script_did_until_that_ans
     assert (op.statuses["web"], asked) == ("Failed", ["web"] * 2)
     await op.advance(11)
     assert (op.statuses["web"], asked[:3]) == ("Ready", ["web"] * 3)
+
+
+async def test_a_script_that_hangs_holds_nobody_else_and_its_late_verdict_counts(op: engine.Operator) -> None:
+    asked: list[asyncio.Event] = []
+
+    async def decide(_: object) -> bool:
+        asked.append(asyncio.Event())
+        await asked[-1].wait()
+        return True
+
+    op.settings["drift_mode"] = "ignore"
+    op.enabled_script("web", decide)
+    op.modules.add("zoo", order=20)
+    op.modules.add("api")
+    await op.start()
+    assert op.statuses["api"] == "Disabled"
+    await op.advance(4)
+    assert op.statuses == {"api": "Ready", "web": "Failed", "zoo": "Ready"}, "nobody waits for it"
+    assert "its enabled script has been running since" in op.module("web").last_error
+    assert op.module("web").is_off, "it has no release"
+    await op.edit(zoo={"size": 2})
+    assert op.helm.changes[-1] == "upgrade zoo"
+    assert len(asked) == 1, "the one that runs is waited for"
+    asked[0].set()
+    await op.advance(1)
+    assert (op.statuses["web"], len(asked)) == ("Ready", 1)
+    await op.edit(web={"size": 3})
+    await op.advance(4)
+    assert (op.statuses["web"], op.module("web").is_off) == ("Failed", False)
+    await op.edit(web={"size": 4})
+    await op.advance(4)
+    assert len(asked) == 3, "what sees older values is ended"
+    asked[2].set()
+    await op.advance(1)
+    assert op.statuses["web"] == "Ready"
 
 
 HOUR = 3600.0

@@ -1,6 +1,7 @@
 """Module runs and removals: their steps, what a further try repeats, and what waits for a window."""
 
 import asyncio
+
 import pytest
 
 from addon_operator.engine import events

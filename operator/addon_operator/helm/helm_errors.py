@@ -37,7 +37,7 @@ class HelmTimeoutError(HelmError):
 
 
 class LeavingError(HelmError):
-    """Objects that Helm is to make are being deleted, and wait for their finalizers."""
+    """Objects that Helm is to make are being deleted, or another call of Helm moves them just now."""
 
 
 def leaving_text(objects: str) -> str:

@@ -26,6 +26,9 @@ class Others:
         del dropped
         return ()
 
+    def made(self, revision: int) -> None:
+        """Note that this release has another revision: from now on others see what it has."""
+
     def written(self) -> Collection[manifests.Identity]:
         """Return which objects of this release others are known to have written."""
         return ()

@@ -86,6 +86,19 @@ def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, 
     return tuple(each for each in resources(before) if each.identity(namespace) not in staying)
 
 
+def exchanged(
+    before: str, after: str, tried: Sequence[str], namespace: str
+) -> tuple[tuple[ManifestResource, ...], tuple[ManifestResource, ...]]:
+    """Return what the next manifest has more than the last one, and what it has not of that, or of tries."""
+    had, has = resources(before), resources(after)
+    known, staying = ({each.identity(namespace) for each in known} for known in (had, has))
+    more = (each for text in tried for each in resources(text))
+    return (
+        tuple(each for each in has if each.identity(namespace) not in known),
+        tuple(each for each in (*had, *more) if each.identity(namespace) not in staying),
+    )
+
+
 def is_kept(body: Mapping[str, Any]) -> bool:
     """Say whether Helm leaves an object alone that it would delete, as its annotation asks for."""
     annotations = (body.get("metadata") or {}).get("annotations")

@@ -247,6 +247,9 @@ class _Others(release_types.Others):
     ) -> tuple[manifests.ManifestResource, ...]:
         return await self._followed.give_up(self._module, dropped)
 
+    def made(self, revision: int) -> None:
+        self._followed.follow(self._module, revision)
+
     def written(self) -> frozenset[manifests.Identity]:
         return self._followed.written(self._module)
 

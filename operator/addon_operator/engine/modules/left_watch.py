@@ -30,9 +30,15 @@ class LeftWatch:
         """Objects of removed releases that wait for finalizers, as a person calls them."""
         return self._left.leaving
 
+    @property
+    def in_the_way(self) -> tuple[Mapping[names.ModuleName, str], frozenset[names.ModuleName]]:
+        """These, and the modules whose calls of Helm move objects."""
+        return self._left.leaving, self._left.moves.under_way
+
     async def change(self, stopping: asyncio.Event) -> None:
-        """Wait until a look finds others than before, or ``stopping`` is set."""
-        waits = [asyncio.ensure_future(event.wait()) for event in (self._changed, stopping)]
+        """Wait until a look finds others than before, a call of Helm ends, or ``stopping`` is set."""
+        events = (self._changed, self._left.moves.ended, stopping)
+        waits = [asyncio.ensure_future(event.wait()) for event in events]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -23,7 +23,7 @@ import asyncio
 import collections
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
 from addon_operator.engine import config_events, events, module_states, state, tasks
@@ -377,7 +377,7 @@ class ModuleRunner:
         module.warned.clear()
         try:
             while True:
-                before = self._left.leaving
+                before = self._left.in_the_way
                 try:
                     async with self._giving_way(task, name):
                         await self.releases.ensure(
@@ -385,7 +385,7 @@ class ModuleRunner:
                         )
                     return
                 except helm_errors.LeavingError as error:
-                    await self._wait_for_finalizers(task, module, error.message, before)
+                    await self._wait_for_others(task, module, error.message, before)
         except errors.AddonOperatorError:
             # What the values or Helm lack may be what these hooks bring the next time.
             module.progress.repeat(hook_config.LifecycleBinding.BEFORE_HELM)
@@ -408,19 +408,19 @@ class ModuleRunner:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
 
-    async def _wait_for_finalizers(
+    async def _wait_for_others(
         self,
         task: tasks.Task,
         module: state.ModuleState,
         message: str,
-        before: Mapping[names.ModuleName, str],
+        before: object,
     ) -> None:
-        """Wait until other objects than before are being deleted, as ``message`` says; others go on."""
+        """Wait until something else than before is in the way, as ``message`` says; others go on."""
         name = module.module.name
         self.states.note_leaving(name, message)
         try:
             with task.waiting(message) as checkpoint:
-                while self._left.leaving == before:
+                while self._left.in_the_way == before:
                     await self._left.change(task.stopping)
                     checkpoint()
         finally:

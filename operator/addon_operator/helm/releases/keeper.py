@@ -100,7 +100,8 @@ class Keeper:
         going = tuple(dict.fromkeys(each for source in sources for each in source.going))
         if not going:
             return Staying()
-        # Asked first: a module that gains it meanwhile has it in its record by the time the records are read.
+        gained = self._left.moves.gained(self._module, going)
+        # Asked first: a module that has run by then is seen in its record.
         may_gain = await self._others.may_gain()
         others = set(await self._others.give_up(going))
         bodies: dict[manifests.ManifestResource, manifests.Object] = {}
@@ -136,9 +137,11 @@ class Keeper:
             if (found := live.get(each)) and not reasons.get(each, keeping.Why.DATA):
                 reasons[each] = await self._why_not(each, found, own)
         lost = [each for each, why in reasons.items() if live[each] and why in (None, keeping.Why.DATA)]
-        moving = {}
-        if lost and may_gain:
-            moving = {each: _moving(each, live[each] or {}, with_data=reasons[each] is None) for each in lost}
+        moving = {
+            each: _moving(each, live[each] or {}, with_data=reasons[each] is None)
+            for each in lost
+            if may_gain or each in gained
+        }
         kept = {
             each: await self._kept(each, live[each] or {}, why, bodies.get(each, {}))
             for each, why in reasons.items()
@@ -216,7 +219,7 @@ class Keeper:
         Gives what of it holds data, and stays, and what the API server refused: what that is about is not
         forgotten. Raises what the client raises when it cannot be asked.
         """
-        moving = {left_objects.resource_of(each): each for each in self._left.moving.get(self._place, ())}
+        moving = self._begin_to_let_go()
         live = await self._live.metadata(self._module, moving)
         bodies = await self._others.bodies(moving)
         kept: dict[manifests.ManifestResource, keeping.Kept] = {}
@@ -243,6 +246,12 @@ class Keeper:
                 self._left.forget({each.uid})
         self._left.keep(self._module, kept)
         return tuple(kept.values()), tuple(refused)
+
+    def _begin_to_let_go(self) -> dict[manifests.ManifestResource, remembered.RememberedObject]:
+        """Return what the release lost, but what others gain just now."""
+        moving = {left_objects.resource_of(each): each for each in self._left.moving.get(self._place, ())}
+        gained = self._left.moves.begin_removal(self._module, moving)
+        return {resource: each for resource, each in moving.items() if resource not in gained}
 
     def may_be_marked(self) -> manifests.Select:
         """Return what says whether an object may bear the mark of what stays, or moves."""

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from addon_operator.helm import helm_errors, memory, places, remembered
-from addon_operator.helm.releases import live_objects
+from addon_operator.helm.releases import live_objects, moves
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.modules import keeping, manifests
@@ -38,6 +38,8 @@ class LeftObjects:
         self._seen: dict[places.ReleaseLocation, tuple[live_objects.Leaving, ...]] = {}
         self.news = remembering.left
         """Set when there are others than before."""
+        self.moves = moves.Moves(where)
+        """What calls of Helm that are under way move between releases."""
 
     @property
     def leaving(self) -> Mapping[names.ModuleName, str]:

@@ -138,15 +138,18 @@ class ReleasePlanner:
         return tuple(each for each in staying.going if each not in spared)
 
     async def serve(
-        self, record: release_records.Record, event: str = ""
+        self,
+        record: release_records.Record,
+        event: str = "",
+        content: record_format.Content | None = None,
     ) -> tuple[release_records.Record, record_format.Content, tuple[manifests.ManifestResource, ...]]:
         """Let a revision name its objects in versions that the cluster serves; Helm reads them all, or none.
 
-        So its hooks of the ``event``, and those go whose kind is gone.
+        So its hooks of the ``event``, and those go whose kind is gone. ``content``: what was just read of it.
         Gives its record and content as they are then, and objects whose kind is not served in any version.
         Raises what :meth:`.ReleaseRecords.rewrite` raises.
         """
-        content = await self.records.content(record)
+        content = content or await self.records.content(record)
         resources = await asyncio.to_thread(manifests.resources, content.manifest)
         hooks = await asyncio.to_thread(manifests.hooks, "\n---\n".join(content.hooks)) if event else ()
         served = await self.live.versions([*resources, *hooks])

@@ -70,6 +70,8 @@ class ReleaseRun:
         """What objects keep of what others made of them; see :mod:`.live_values`."""
         self._keeper = planner.keeper_of(request.module, request.others, request.directory)
         self._had = ""
+        self._applied = ""
+        """What Helm has just applied, with its hooks; empty if that is not known."""
         self._going: tuple[manifests.ManifestResource, ...] = ()
         self._tries = planner.tries_of(request)
 
@@ -123,6 +125,8 @@ class ReleaseRun:
         if self._request.create_namespace and await self._planner.live.has_namespace(self._request.module):
             self._request = dataclasses.replace(self._request, create_namespace=False)
         if decision.is_again:
+            await self._read_tries()
+            await self._begin(plan.manifest, "")
             plan = await self._keep_live(plan, "")
             await self._look_after_tries(plan)
             await self._leave_out(plan.manifest)
@@ -144,14 +148,16 @@ class ReleaseRun:
         self, plan: release_planning.ReleasePlan, decision: release.Upgrade
     ) -> release_types.ReleaseOutcome:
         before = await self._records.upgraded_from(self._last_record())
-        had = ""
-        with contextlib.suppress(helm_errors.ReleaseRecordError):
-            had = await self._records.manifest(before)
+        content = await self._content(before)
+        had = "" if content is None else content.manifest
+        await self._read_tries()
+        await self._begin(plan.manifest, had)
         plan = await self._keep_live(plan, had)
         await self._look_after_tries(plan)
-        await self._set_aside(plan.manifest)
+        before, content = await self._set_aside(plan.manifest, before, content)
         await self._leave_out(plan.manifest)
-        await self._keep(plan.manifest)
+        if content is not None:
+            await self._keep(plan.manifest, before, content)
         await self._free_jobs(plan.manifest)
         await self._forget_failed(plan.rendered)
         last = self._last_record().revision
@@ -166,6 +172,29 @@ class ReleaseRun:
         rendered = None if plan.inputs.looks_up else plan.rendered
         await self._save(await self._as_seen_now(plan, rendered or await self._rendered_after(plan)))
         return self._outcome(release_types.ReleaseAction.UPGRADED, decision.reason)
+
+    async def _content(self, record: release_records.Record) -> record_format.Content | None:
+        """Return what a revision holds; ``None`` if it cannot be decoded, or is not ours."""
+        with contextlib.suppress(helm_errors.ReleaseRecordError):
+            return await self._records.content(record)
+        return None
+
+    async def _read_tries(self) -> None:
+        if self._last_record().revision.status == release.FAILED:
+            with self._stopwatch.measured(release_types.Operation.CHECK):
+                await self._tries.read()
+
+    async def _begin(self, manifest: str, had: str) -> None:
+        """Say what the release gains and loses, before it is decided what of that is deleted.
+
+        Raises :class:`.LeavingError` while another call of Helm moves the same.
+        """
+        with self._stopwatch.measured(release_types.Operation.CHECK):
+            namespace = self._helm.places.of(self._request.module).namespace
+            gained, lost = await asyncio.to_thread(
+                manifests.exchanged, had, manifest, self._tries.applied, namespace
+            )
+            self._planner.left.moves.begin(self._request.module, gained, lost)
 
     async def _keep_live(
         self, plan: release_planning.ReleasePlan, before: str
@@ -207,8 +236,6 @@ class ReleaseRun:
             return
         is_install = isinstance(plan.decision, release.Install)
         with self._stopwatch.measured(release_types.Operation.CHECK):
-            # Records of tries go before the next call.
-            await self._tries.read()
             await self._tries.clear_hooks()
             await self._tries.check_refusal(record, plan.manifest)
             if not is_install:
@@ -223,19 +250,25 @@ class ReleaseRun:
             if history_max := self._planner.options.history_max:
                 await self._tries.prune(history_max - 1)
 
-    async def _set_aside(self, manifest: str) -> None:
-        """See :meth:`.ReleasePlanner.set_aside`.
+    async def _set_aside(
+        self, manifest: str, before: release_records.Record, content: record_format.Content | None
+    ) -> tuple[release_records.Record, record_format.Content | None]:
+        """See :meth:`.ReleasePlanner.set_aside`; gives from what Helm goes on, without what is set aside.
 
         What a call left that was cut off goes, if the revision before it is our own.
         """
+        module, calls = self._request.module, self._planner.calls
         last = self._last_record()
-        calls = self._planner.calls
         with self._stopwatch.measured(release_types.Operation.CHECK):
             if await calls.left_by_call(last) and await calls.before(last):
                 self._record = await self._records.drop(last)
-            before = await self._records.upgraded_from(self._last_record())
-            await self._planner.set_aside(self._request.module, before, manifest)
-            self._record = await self._records.get(self._request.module)
+                before = await self._records.upgraded_from(self._last_record())
+                content = await self._content(before)
+            if content is None or before.revision.number < calls.deployed(module):
+                await self._planner.set_aside(module, before, manifest)
+                content = None
+            self._record = await self._records.get(module)
+        return before, content
 
     async def _explained(
         self, error: helm_errors.HelmError, manifest: str, description: str
@@ -273,17 +306,18 @@ class ReleaseRun:
         if is_the_same and (await self._records.upgraded_from(record)) is not record:
             self._record = await self._records.drop(record)
 
-    async def _keep(self, manifest: str) -> None:
+    async def _keep(
+        self, manifest: str, before: release_records.Record, content: record_format.Content
+    ) -> None:
         """Let Helm not delete what left the chart, and holds data or is in other releases, too.
 
         What it cannot read any more of the revision from which it starts must not stop it.
         """
-        before = await self._records.upgraded_from(self._last_record())
         with (
             contextlib.suppress(helm_errors.ReleaseRecordError),
             self._stopwatch.measured(release_types.Operation.CHECK),
         ):
-            before, content, unserved = await self._planner.serve(before)
+            before, content, unserved = await self._planner.serve(before, content=content)
             self._had = content.manifest
             namespace = self._helm.places.of(self._request.module).namespace
             dropped = await asyncio.to_thread(manifests.dropped, content.manifest, manifest, namespace)
@@ -323,6 +357,9 @@ class ReleaseRun:
             )
             try:
                 made = record_format.made(await self._upgrade_or_adopt(upgrade, plan))
+            except helm_errors.LeavingError:
+                await self._planner.calls.end(self._request.module)
+                raise
             except helm_errors.HelmError as error:
                 await self._sign_failed(plan, number, await self._planner.calls.end(self._request.module))
                 await self._warn_of_fields(unknown, plan.manifest)
@@ -335,8 +372,17 @@ class ReleaseRun:
                 raise explained from error.__cause__
             self._record = await self._planner.calls.end(self._request.module, made)
             self._records.memory.change(self._helm.places.of(self._request.module), said=self._said)
+        self._applied = await self._applied_by(made)
+        await self._tidy_up()
+        self._request.others.made(self._last_record().revision.number)
+        self._planner.settled(self._request.module)
+        if unknown:
+            await self._warn_of_fields(unknown, self._applied)
+
+    async def _tidy_up(self) -> None:
+        """Bring objects, and the record, to what the revision says that was just made."""
+        applied = self._applied
         await self._planner.adoptions.settle(self._request.module)
-        applied = await self._applied()
         await self._planner.clear_left(self._request.module, self._had, self._tries.applied_for_sure, applied)
         if self._helm.binary.major < left_over.APPLIES_SINCE:
             await self._keeper.remember_left([each for each in self._going if each not in self._left_out])
@@ -348,9 +394,7 @@ class ReleaseRun:
             )
             record = self._last_record()
             self._record = await self._records.rewrite(record, lambda text: f"{text}\n{more}")
-        self._planner.settled(self._request.module)
-        if unknown:
-            await self._warn_of_fields(unknown, applied)
+            self._applied = applied and f"{applied}\n{more}"
 
     async def _check_leaving(self, plan: release_planning.ReleasePlan) -> None:
         """Make nothing that is about to go."""
@@ -384,6 +428,7 @@ class ReleaseRun:
             )
             await self._leave_out(manifest)
             if not is_upgrade:
+                await self._begin(manifest, "")
                 await self._adopt_own(manifest)
                 plan = await self._keep_live(dataclasses.replace(plan, manifest=manifest), "")
             self._adopted += await self._adoption(manifest, error)
@@ -430,8 +475,11 @@ class ReleaseRun:
             text = f"what revision {number} made is not known, as its record cannot be marked: {error}"
             self._helm.warn(self._request.module, text)
 
-    async def _applied(self) -> str:
-        """Return what Helm has just applied; nothing if its record cannot be read."""
+    async def _applied_by(self, made: record_format.Release | None) -> str:
+        """Return what Helm has just applied; nothing if that is not known."""
+        if made is not None:
+            with contextlib.suppress(*record_format.UNREADABLE):
+                return record_format.content_of(made).with_hooks
         try:
             return await self._records.manifest(self._last_record(), with_hooks=True)
         except errors.AddonOperatorError:
@@ -541,11 +589,7 @@ class ReleaseRun:
 
     async def _defined_groups(self) -> frozenset[str]:
         """Return the API groups that the release itself defines."""
-        try:
-            manifest = await self._records.manifest(self._last_record())
-        except helm_errors.ReleaseRecordError:
-            return frozenset()
-        resources = await asyncio.to_thread(manifests.resources, manifest)
+        resources = await asyncio.to_thread(manifests.resources, self._applied)
         return frozenset(each.name.partition(".")[2] for each in resources if each.kind == crd_files.KIND)
 
     async def _checksum(
@@ -564,7 +608,7 @@ class ReleaseRun:
 
     async def _checksum_of_record(self) -> release.Checksum:
         with self._stopwatch.measured(release_types.Operation.CHECK):
-            manifest = await self._records.manifest(self._last_record(), with_hooks=True)
+            manifest = self._applied or await self._records.manifest(self._last_record(), with_hooks=True)
             return await asyncio.to_thread(rendering.manifest_checksum, manifest)
 
     async def _save(self, rendered: release.Rendered) -> None:

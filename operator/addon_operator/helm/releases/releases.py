@@ -210,6 +210,8 @@ class ReleaseManager:
                     except api_errors.ApiError as error:
                         refused.append(error)
                         continue
+                    finally:
+                        self.left.moves.end(module)
                     refused += errors_of
                     self._planner.tell_kept(module, kept)
                     self._planner.settled(module)
@@ -453,3 +455,5 @@ class ReleaseManager:
                 # Helm may have been stopped half-way: what was known of the release is in doubt.
                 self._records.doubt(module)
                 raise
+            finally:
+                self.left.moves.end(module)

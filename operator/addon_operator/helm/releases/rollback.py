@@ -69,7 +69,9 @@ class Rollback:
             except helm_errors.HelmError:
                 await self._planner.calls.end(self._request.module)
                 raise
-            await self._planner.calls.end(self._request.module, made)
+            back = await self._planner.calls.end(self._request.module, made)
+            if back is not None:
+                self._request.others.made(back.revision.number)
         except (helm_errors.HelmError, helm_errors.ReleaseRecordError) as error:
             return self._refused(failed, f"the rollback failed, too: {_message(error)}")
         await self._remember(last, target, failed)
@@ -126,7 +128,10 @@ class Rollback:
         with contextlib.suppress(helm_errors.ForeignRecordError):
             last, now, unserved = await self._planner.serve(last)
             had, namespace = now.manifest, self._planner.helm.places.of(module).namespace
-            dropped = await asyncio.to_thread(manifests.dropped, had, content.manifest, namespace)
+            gained, dropped = await asyncio.to_thread(
+                manifests.exchanged, had, content.manifest, (), namespace
+            )
+            self._planner.left.moves.begin(module, gained, dropped)
             source = keeper.Source(last.revision, now, tuple(dict.fromkeys((*dropped, *unserved))))
             await self._planner.keep(self._request, last, source)
         await self._planner.calls.begin(self._request.module, "rollback", last.revision.number + 1)

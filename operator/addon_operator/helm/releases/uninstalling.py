@@ -17,6 +17,7 @@ from addon_operator.helm import command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
     failed_tries,
     keeper,
+    record_format,
     release_calls,
     release_planning,
     release_records,
@@ -135,12 +136,13 @@ class Uninstallation:
     async def take_back(self, record: release_records.Record) -> release_records.Record | None:
         """Take back what :meth:`run` began, and give the record as it is then.
 
-        Raises :class:`.LeavingError` as long as objects of the release are being deleted,
+        Raises :class:`.LeavingError` as long as objects of the release are being deleted or moved,
         :class:`.ReleaseRecordError` when the record cannot be decoded, and what the client raises.
         """
         module = self._call.module
         content = await self._records.content(record)
         resources = await asyncio.to_thread(manifests.resources, content.manifest)
+        self._planner.left.moves.begin(module, resources, ())
         leaving = await self._planner.live.leaving(module, resources)
         self._planner.left.note_leaving(module, leaving)
         if leaving:
@@ -204,6 +206,7 @@ class Uninstallation:
         namespace = self._planner.helm.places.of(self._call.module).namespace
         going = await asyncio.to_thread(manifests.dropped, content.manifest, had, namespace)
         source = keeper.Source(record.revision, dataclasses.replace(content, chart={}), going)
+        self._planner.left.moves.begin_removal(self._call.module, going)
         staying = await self._keeper.look(source, only_own=True)
         await self._keeper.hold(staying)
         self._planner.tell_kept(self._call.module, staying.kept.values())
@@ -215,8 +218,18 @@ class Uninstallation:
         """Say what would stay; nothing is changed."""
         content = await self._records.content(record)
         going = await asyncio.to_thread(manifests.resources, content.manifest)
+        return await self._look(record, content, going, data_goes=data_goes)
+
+    async def _look(
+        self,
+        record: release_records.Record,
+        content: record_format.Content,
+        going: Sequence[manifests.ManifestResource],
+        *,
+        data_goes: bool,
+    ) -> keeper.Staying:
         goes = await self._deployed() if data_goes else frozenset()
-        source = keeper.Source(record.revision, content, going)
+        source = keeper.Source(record.revision, content, tuple(going))
         return await self._keeper.look(source, data_goes=[each for each in going if each in goes])
 
     async def _prepare(
@@ -225,9 +238,12 @@ class Uninstallation:
         """Let Helm see in the record what goes and what stays; gives it as it is then, and what goes."""
         if record.revision.status == release.FAILED:
             record = await self._complete(record)
+        moves = self._planner.left.moves
         try:
-            record, _, _ = await self._planner.serve(record, "delete")
-            staying = await self.look(record, data_goes=data_goes)
+            record, content, _ = await self._planner.serve(record, "delete")
+            all_of_it = await asyncio.to_thread(manifests.resources, content.manifest)
+            moves.begin_removal(self._call.module, all_of_it)
+            staying = await self._look(record, content, all_of_it, data_goes=data_goes)
         except helm_errors.ReleaseRecordError as error:
             # Helm cannot read it either, and removes nothing.
             text = f"what the removal of the release has to leave is not known: {error}"
@@ -244,7 +260,9 @@ class Uninstallation:
         left = {**staying.kept, **staying.moving}
         if staying.others or left:
             record = await self._records.leave(record, staying.others, left.keys()) or record
-        return record, tuple(each for each in staying.looked_at if each not in staying)
+        # Who gains what stays need not wait until Helm has returned: it looks at the record.
+        moves.begin_removal(self._call.module, staying.going)
+        return record, staying.going
 
     async def _complete(self, record: release_records.Record) -> release_records.Record:
         """Have Helm remove what a failed upgrade was to remove, too."""

@@ -5,6 +5,7 @@ What real charts render to, and what Helm makes of objects that others changed, 
 
 import asyncio
 import base64
+import contextlib
 import gzip
 import json
 import pathlib
@@ -15,6 +16,7 @@ import yaml
 
 from addon_operator.helm import binary
 from addon_operator.kernel import json_types
+from addon_operator.modules import manifests
 from tests.support import api_server, programs
 
 PATH: Final = pathlib.Path("/bin/helm")
@@ -215,19 +217,31 @@ class Helm:
             return
         kept = {_key(body, namespace): body for body in objects(text)}
         for body in objects(before):
-            if (key := _key(body, namespace)) not in kept:
+            key = _key(body, namespace)
+            # An upgrade looks at the live object, and an uninstallation at the record.
+            if key not in kept and not manifests.is_kept(self._there(*key) if text else body):
                 self.server.delete(*key)
-        for (_, _, place), body in kept.items():
-            metadata = body["metadata"]
+        for key, body in kept.items():
+            metadata, there, (_, _, place) = body["metadata"], self._there(*key)["metadata"], key
             marked = {
-                "labels": {**(metadata.get("labels") or {}), "app.kubernetes.io/managed-by": "Helm"},
+                "labels": {
+                    **(there.get("labels") or {}),
+                    **(metadata.get("labels") or {}),
+                    "app.kubernetes.io/managed-by": "Helm",
+                },
                 "annotations": {
+                    **(there.get("annotations") or {}),
                     **(metadata.get("annotations") or {}),
                     "meta.helm.sh/release-name": name,
                     "meta.helm.sh/release-namespace": namespace,
                 },
             }
             self.server.put({**body, "metadata": {"namespace": place, **metadata, **marked}})
+
+    def _there(self, kind: str, name: str, namespace: str | None) -> api_server.Object:
+        with contextlib.suppress(KeyError):
+            return self.server.get(kind, name, namespace)
+        return {"metadata": {}}
 
 
 def manifest(*bodies: Mapping[str, Any]) -> str:

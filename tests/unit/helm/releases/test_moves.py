@@ -4,12 +4,14 @@ import asyncio
 
 import pytest
 
+from addon_operator.kernel import json_types
 from addon_operator.kube.client import client
 from tests.support import api_server, engine, helm, programs
 
-CLAIM = api_server.an_object("PersistentVolumeClaim", "data")
-PLAIN = api_server.an_object("ConfigMap", "plain")
-OWN = api_server.an_object("ConfigMap", "own")
+MOVING = {
+    "claim": api_server.an_object("PersistentVolumeClaim", "data"),
+    "plain": api_server.an_object("ConfigMap", "plain"),
+}
 
 
 class Held:
@@ -27,16 +29,25 @@ class Held:
         await self._op.helm.run(call)
 
 
+def chart(name: str) -> helm.Render:
+    """What a module has by its values, beside an object of its own."""
+
+    def render(values: json_types.JsonObject) -> list[api_server.Object]:
+        section = values[name]
+        assert isinstance(section, dict)
+        own = api_server.an_object("ConfigMap", f"{name}-own")
+        return [own, *(body for word, body in MOVING.items() if word in str(section["has"]))]
+
+    return render
+
+
 @pytest.fixture
 async def op(op: engine.Operator) -> engine.Operator:
     """Two modules: ``web`` runs after ``db`` and has what its values name; an apply changes nothing."""
     op.helm.writes_objects = True
     for name, order in (("db", 10), ("web", 20)):
         op.modules.add(name, order=order)
-        op.helm.charts[name] = lambda values, name=name: [
-            {**OWN, "metadata": {**OWN["metadata"], "name": f"{name}-own"}},
-            *(body for word, body in (("claim", CLAIM), ("plain", PLAIN)) if word in values[name]["has"]),
-        ]
+        op.helm.charts[name] = chart(name)
     applied = api_server.Answer({})
     op.server.refuse(
         applied, lambda asked: asked.headers.get("content-type") == client.PatchType.APPLY, times=20

@@ -15,6 +15,7 @@ from concurrent import futures
 from typing import Any, Final, Generic, TypeVar
 
 import jq as libjq  # type: ignore[import-not-found]  # an extension module without stubs
+import msgspec
 from typing_extensions import override
 
 from addon_operator.app import graph, parts, tools
@@ -23,7 +24,7 @@ from addon_operator.engine import intents as intents_module
 from addon_operator.engine.bindings import binding_events, process_slots, webhooks
 from addon_operator.helm import memory
 from addon_operator.hook_contract import hook_entries, jq_programs
-from addon_operator.inspection import values_worker, values_worker_main
+from addon_operator.inspection import values_worker
 from addon_operator.kernel import errors, fencing, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import config_maps
@@ -134,21 +135,13 @@ class JqHere(jq_workers.JqWorkers):
 class WorkerHere(values_worker.ValuesWorker):
     """Does the work of the values worker in this process."""
 
-    def __init__(self, seconds: float = values_worker.SECONDS) -> None:
-        super().__init__(seconds)
-        self._here = values_worker_main.Worker()
-
     @override
-    def _ask(self, question: Mapping[str, Any], parts: values_worker._Parts) -> dict[str, Any]:
-        known = [schema for schema in parts if schema is not None]
-        asked = {
-            **question,
-            "schemas": [None if schema is None else schema.digest for schema in parts],
-            "learn": {schema.digest: [schema.definition, schema.source] for schema in known},
-        }
-        answer: dict[str, Any] = json.loads(json.dumps(self._here.answer(asked)))
-        assert "defect" not in answer, answer["defect"]
-        return answer
+    def call(self, function: Callable[..., Any], *arguments: Any, gives: Any = Any) -> Any:
+        try:
+            result = function(*arguments)
+        except errors.AddonOperatorError as error:
+            raise errors.ConfigurationError(str(error)) from None
+        return msgspec.json.decode(msgspec.json.encode(result), type=gives)
 
 
 class Operator:

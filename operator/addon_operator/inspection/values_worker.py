@@ -6,23 +6,25 @@ that can hold up the operator, or the API server that waits for the verdict on a
 
 import contextlib
 import contextvars
+import io
 import pathlib
+import pickle
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Self, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Self
 
-import orjson
+import msgspec
 
 from addon_operator.documents import document_stream
 from addon_operator.hook_contract import jq_programs
-from addon_operator.inspection import values_worker_main
-from addon_operator.kernel import errors, json_types, names
+from addon_operator.inspection import questions, values_worker_main
+from addon_operator.kernel import errors, json_types
 from addon_operator.modules.health import health_config, resource_health
 from addon_operator.process import start_errors
 from addon_operator.process.children import spawning, worker_frames
-from addon_operator.values import inspectors, sources
-from addon_operator.values.schema import chart_schemas, schema_violations, schemas
+from addon_operator.values import inspectors
+from addon_operator.values.schema import chart_schemas, schemas
 
 SECONDS: Final = 20.0
 """For one section when nobody waits."""
@@ -38,13 +40,6 @@ _MOST_SCHEMAS: Final = 1000
 """From so many on, counting those of modules that changed, the worker begins anew."""
 
 
-_Parts: TypeAlias = tuple[schemas.Schema | chart_schemas.ChartSchemas | None, ...]
-
-
-class _LostError(Exception):
-    """The worker is gone; the text is what to say of the values."""
-
-
 class ValuesWorker(inspectors.Inspector):
     """Reads and checks in another process; any thread but the loop's may ask.
 
@@ -54,6 +49,7 @@ class ValuesWorker(inspectors.Inspector):
 
     def __init__(self, seconds: float = SECONDS, memory_bytes: int = MEMORY_BYTES) -> None:
         """``seconds`` are for one question outside of :meth:`within`; ``memory_bytes`` for the process."""
+        super().__init__()
         self._seconds = seconds
         self._memory_bytes = memory_bytes
         self._one_by_one = threading.Lock()
@@ -83,50 +79,35 @@ class ValuesWorker(inspectors.Inspector):
         finally:
             _BUDGET.reset(token)
 
-    def parse_section(self, key: str, text: str) -> json_types.JsonObject:
-        """See :class:`.Inspector`."""
+    def call(self, function: Callable[..., Any], *arguments: Any, gives: Any = Any) -> Any:  # noqa: ANN401
+        """See :class:`.Inspector`; the result is handed over as JSON."""
+        shared = _BUDGET.get()
+        began = time.monotonic()
+        if not self._one_by_one.acquire(timeout=-1 if shared is None else shared.patience):
+            raise inspectors.LostError(_BUSY)
         try:
-            answer = self._ask({"ask": "parse", "key": key, "text": text}, ())
-        except _LostError as error:
-            raise sources.ValuesFileError(f"key {key!r}: {error}") from None
-        if "error" in answer:
-            raise sources.ValuesFileError(answer["error"])
-        section: json_types.JsonObject = answer["section"]
-        return section
-
-    def config_violations(
-        self,
-        key: names.ValuesKey,
-        files: json_types.JsonObject,
-        config: json_types.JsonObject,
-        before: json_types.JsonObject | None,
-        section_schemas: schemas.SectionSchemas,
-    ) -> list[schema_violations.Violation]:
-        """See :class:`.Inspector`."""
-        needs_before = section_schemas.config is not None and section_schemas.config.has_rules
-        asked = {"key": key, "files": files, "config": config, "before": before if needs_before else None}
-        parts = (section_schemas.config, section_schemas.values)
-        return self._violations({"ask": "config", "of": asked}, key, parts)
-
-    def values_violations(
-        self,
-        key: names.ValuesKey,
-        value: json_types.JsonObject,
-        before: json_types.JsonObject | None,
-        schema: schemas.Schema,
-        *,
-        for_helm: bool,
-    ) -> list[schema_violations.Violation]:
-        """See :class:`.Inspector`."""
-        needed = before if schema.has_rules else None
-        asked = {"key": key, "value": value, "before": needed, "for_helm": for_helm}
-        return self._violations({"ask": "values", "of": asked}, key, (schema,))
-
-    def chart_violations(
-        self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
-    ) -> list[schema_violations.Violation]:
-        """See :class:`.Inspector`."""
-        return self._violations({"ask": "chart", "values": values}, "", (chart,))
+            worker = self._started()
+            if shared is not None:
+                shared.waited(time.monotonic() - began)
+            own = _Budget(self._seconds)
+            budget = own if shared is None or own.left < shared.left else shared
+            if budget.left <= 0:
+                raise inspectors.LostError(budget.exceeded)
+            with self._ending(budget):
+                answer = worker.call(function, arguments, budget.left)
+        finally:
+            self._one_by_one.release()
+        match answer[:1]:
+            case values_worker_main.RESULT:
+                return msgspec.json.decode(answer[1:], type=gives)
+            case values_worker_main.REFUSED:
+                raise errors.ConfigurationError(answer[1:].decode())
+            case values_worker_main.MEMORY:
+                raise inspectors.LostError(_too_much(self._memory_bytes))
+            case values_worker_main.DEPTH:
+                raise inspectors.LostError("mappings, lists or references of the schema nest too deep")
+            case _:
+                raise inspectors.LostError(f"a defect of the operator: {answer[1:].decode()}")
 
     def load_stream(self, text: str) -> list[json_types.JsonValue]:
         """Return the documents of what a hook wrote, see :func:`.load_stream`.
@@ -134,8 +115,8 @@ class ValuesWorker(inspectors.Inspector):
         Raises :class:`.DocumentError`.
         """
         try:
-            answer = self._ask({"ask": "documents", "text": text}, ())
-        except _LostError as error:
+            answer = self.call(questions.documents, text)
+        except inspectors.LostError as error:
             raise document_stream.DocumentError(f"it cannot be read: {error}") from None
         if "error" in answer:
             raise document_stream.StreamError(*answer["error"])
@@ -152,20 +133,19 @@ class ValuesWorker(inspectors.Inspector):
     def check_jq(self, text: str) -> None:
         """See :data:`.jq_programs.Check`."""
         try:
-            answer = self._ask({"ask": "jq", "text": text}, ())
-        except _LostError:
+            self.call(jq_programs.check_here, text)
+        except inspectors.LostError:
             raise jq_programs.JqError(_JQ_TOO_LARGE) from None
-        if "error" in answer:
-            raise jq_programs.JqError(answer["error"])
+        except errors.ConfigurationError as error:
+            raise jq_programs.JqError(str(error)) from None
 
     def judge_health(
         self, rule: health_config.HealthRule, objects: Sequence[json_types.KubernetesObject]
     ) -> list[resource_health.ResourceHealth]:
         """Return how objects are by a rule, in their order."""
-        asked = {"ask": "health", "rule": [rule.healthy, rule.failed], "objects": list(objects)}
         try:
-            answers = self._ask(asked, ())["judged"]
-        except _LostError as error:
+            answers = self.call(questions.judged, rule.healthy, rule.failed, list(objects))
+        except inspectors.LostError as error:
             answers = [(resource_health.HealthState.PROGRESSING, f"its rule: {error}")] * len(objects)
         return [
             resource_health.ResourceHealth(resource_health.HealthState(state), message)
@@ -177,55 +157,11 @@ class ValuesWorker(inspectors.Inspector):
 
         Raises :class:`.ConfigurationError`.
         """
-        asked = {"ask": "index", "path": str(path), "name": name, "version": version}
         try:
-            answer = self._ask(asked, ())
-        except _LostError as error:
+            entry: json_types.JsonObject = self.call(questions.index_entry, path, name, version)
+        except inspectors.LostError as error:
             raise errors.ConfigurationError(f"index.yaml cannot be read: {error}") from None
-        if "error" in answer:
-            raise errors.ConfigurationError(answer["error"])
-        entry: json_types.JsonObject = answer["found"]
         return entry
-
-    def _violations(
-        self, question: Mapping[str, Any], key: str, parts: "_Parts"
-    ) -> list[schema_violations.Violation]:
-        try:
-            answer = self._ask(question, parts)
-        except _LostError as error:
-            source = next(schema.source for schema in parts if schema is not None)
-            return [
-                schema_violations.Violation(
-                    key, f"cannot be checked: {error}", None, source, (key,) if key else ()
-                )
-            ]
-        return [
-            schema_violations.Violation(path, rule, value, source, tuple(keys))
-            for path, rule, value, source, keys in answer["violations"]
-        ]
-
-    def _ask(self, question: Mapping[str, Any], parts: "_Parts") -> dict[str, Any]:
-        shared = _BUDGET.get()
-        began = time.monotonic()
-        if not self._one_by_one.acquire(timeout=-1 if shared is None else shared.patience):
-            raise _LostError(_BUSY)
-        try:
-            worker = self._started()
-            if shared is not None:
-                shared.waited(time.monotonic() - began)
-            own = _Budget(self._seconds)
-            budget = own if shared is None or own.left < shared.left else shared
-            if budget.left <= 0:
-                raise _LostError(budget.exceeded)
-            with self._ending(budget):
-                answer = worker.ask(question, parts, budget.left)
-        finally:
-            self._one_by_one.release()
-        if "defect" in answer:
-            raise _LostError(f"a defect of the operator: {answer['defect']}")
-        if "bound" in answer:
-            raise _LostError(_TOO_DEEP if answer["bound"] == "depth" else _too_much(self._memory_bytes))
-        return answer
 
     @contextlib.contextmanager
     def _ending(self, budget: "_Budget") -> Iterator[None]:
@@ -235,25 +171,25 @@ class ValuesWorker(inspectors.Inspector):
         except BaseException as error:
             self._end()
             if isinstance(error, TimeoutError):
-                raise _LostError(budget.exceeded) from None
+                raise inspectors.LostError(budget.exceeded) from None
             if isinstance(error, OSError | EOFError):
-                raise _LostError(_too_much(self._memory_bytes)) from None
+                raise inspectors.LostError(_too_much(self._memory_bytes)) from None
             raise
 
     def _started(self) -> "_Connection":
         if self._closed:
-            raise _LostError("the operator ends")
+            raise inspectors.LostError("the operator ends")
         if self._worker is not None and self._worker.knows < _MOST_SCHEMAS:
             return self._worker
         self._end()
         try:
             self._worker = _Connection(self._memory_bytes)
-            self._worker.ask({"ask": "hello"}, (), _START_SECONDS)
+            self._worker.call(questions.hello, (), _START_SECONDS)
         except (OSError, EOFError) as error:
             self._end()
-            raise _LostError(f"the process for it cannot be started: {error}") from None
+            raise inspectors.LostError(f"the process for it cannot be started: {error}") from None
         except start_errors.ChildStartError as error:
-            raise _LostError(str(error)) from None
+            raise inspectors.LostError(str(error)) from None
         return self._worker
 
     def _end(self) -> None:
@@ -297,11 +233,25 @@ _JQ_TOO_LARGE: Final = (
     "to compile it takes too much time or memory; make it shorter, or its constants smaller"
 )
 _BUSY: Final = "others are being checked for as long as this may take; try again in a minute"
-_TOO_DEEP: Final = "mappings, lists or references of the schema nest too deep"
 
 
 def _too_much(memory_bytes: int) -> str:
     return f"it takes more than {memory_bytes >> 20} MiB of memory, the limit; make the values smaller"
+
+
+class _Arguments(pickle.Pickler):
+    """Writes arguments with the digest of each schema in its place."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.schemas: dict[str, schemas.Schema | chart_schemas.ChartSchemas] = {}
+
+    def persistent_id(self, part: object) -> str | None:
+        """Return the digest of a schema."""
+        if not isinstance(part, schemas.Schema | chart_schemas.ChartSchemas):
+            return None
+        self.schemas[part.digest] = part
+        return part.digest
 
 
 class _Connection:
@@ -317,26 +267,22 @@ class _Connection:
         """How many schemas it was given."""
         return len(self._learnt)
 
-    def ask(self, question: Mapping[str, Any], parts: "_Parts", seconds: float) -> dict[str, Any]:
-        """Return the answer.
+    def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> bytes:
+        """Return the answer, see :mod:`.values_worker_main`.
 
         Raises :class:`TimeoutError`, and :class:`OSError` or :class:`EOFError` if the process died.
         """
         until = time.monotonic() + seconds
-        needed = [schema for schema in parts if schema is not None]
-        new = [schema for schema in needed if schema.digest not in self._learnt]
-        body = orjson.dumps(
-            {
-                **question,
-                "schemas": [None if schema is None else schema.digest for schema in parts],
-                "learn": {schema.digest: [schema.definition, schema.source] for schema in new},
-            }
-        )
+        pickled = _Arguments(body := io.BytesIO())
+        pickled.dump((function.__module__, function.__name__, arguments))
+        new = {digest: each for digest, each in pickled.schemas.items() if digest not in self._learnt}
+        learnt = {digest: (each.definition, each.source) for digest, each in new.items()}
+        request = pickle.dumps((learnt, body.getvalue()))
         self._socket.settimeout(max(0.001, until - time.monotonic()))
-        self._socket.sendall(worker_frames.request(body, seconds + _ALARM_MARGIN))
+        self._socket.sendall(worker_frames.request(request, seconds + _ALARM_MARGIN))
         size = worker_frames.answer_size(self._receive(worker_frames.HEAD_BYTES, until))
-        answer: dict[str, Any] = orjson.loads(self._receive(size, until))
-        self._learnt.update(schema.digest for schema in new)
+        answer = bytes(self._receive(size, until))
+        self._learnt.update(new)
         return answer
 
     def _receive(self, count: int, until: float) -> bytearray:

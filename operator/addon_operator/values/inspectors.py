@@ -1,13 +1,13 @@
 """Reading and checking values that somebody hands in: the work that takes long when they are made to.
 
-It needs nothing but what it is given, so that it can be done in another process, which can be ended: see
-:mod:`.values_worker`. Whatever else is done with values is linear in their size.
+What is asked stands here once. An inspector calls it in this process; that of :mod:`.values_worker` in
+another one, which can be ended. Whatever else is done with values is linear in their size.
 """
 
-import abc
 import contextlib
-from collections.abc import Callable, Iterable
-from typing import Final
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Final
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types, names
@@ -16,6 +16,107 @@ from addon_operator.values.schema import chart_schemas, schema_violations, schem
 
 MAX_VALUES_BYTES: Final = 16 << 20
 """How large a section may be as JSON once aliases are written out and defaults are filled in."""
+Violations = list[schema_violations.Violation]
+
+
+class LostError(Exception):
+    """A call took too long or too much; the text is what to say of its arguments."""
+
+
+class Inspector:
+    """Reads and checks what people hand in; in this process, for what is our own user's."""
+
+    def __init__(self, counts: Callable[[schema_violations.Violation], bool] = lambda _: True) -> None:
+        """Report of what is wrong only what ``counts`` says."""
+        self._counts = counts
+
+    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002 - no bound here
+        """Bound all that the block asks for together to so many seconds; what takes longer is wrong."""
+        return contextlib.nullcontext()
+
+    def call(self, function: Callable[..., Any], *arguments: Any, gives: Any = Any) -> Any:  # noqa: ANN401, ARG002
+        """Call a function of a module and return its result, which is of the type ``gives``.
+
+        Raises :class:`LostError`, and :class:`.ConfigurationError` if the function does.
+        """
+        return function(*arguments)
+
+    def parse_section(self, key: str, text: str) -> json_types.JsonObject:
+        """Parse a section's text in the ConfigMap; raises a :class:`.ConfigurationError` if it is not one."""
+        try:
+            section: json_types.JsonObject = self.call(config_map_reader.parse_section, key, text)
+        except LostError as error:
+            raise sources.ValuesFileError(f"key {key!r}: {error}") from None
+        return section
+
+    def config_violations(
+        self,
+        key: names.ValuesKey,
+        files: json_types.JsonObject,
+        config: json_types.JsonObject,
+        before: json_types.JsonObject | None,
+        section_schemas: schemas.SectionSchemas,
+    ) -> Violations:
+        """Return what the section's schemas do not allow if the ConfigMap says ``config``.
+
+        ``files``: what the ``values.yaml`` files say of the section. ``before``: what the ConfigMap says now,
+        for rules about transitions; ``None`` if that was never in force, or stays.
+        """
+        checked = schemas.SectionSchemas(section_schemas.config, section_schemas.values)
+        schema = checked.config
+        if schema is None or not schema.has_rules:
+            before = None
+        source = (schema or checked.values or _NO_SCHEMA).source
+        return self._violations(key, source, _config_violations, key, files, config, before, checked)
+
+    def values_violations(
+        self,
+        key: names.ValuesKey,
+        value: json_types.JsonObject,
+        before: json_types.JsonObject | None,
+        schema: schemas.Schema,
+        *,
+        for_helm: bool,
+    ) -> Violations:
+        """Return what the values schema does not allow.
+
+        ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
+        ``for_helm``: whether ``x-required-for-helm`` counts.
+        """
+        before = before if schema.has_rules else None
+        return self._violations(key, schema.source, _values_violations, key, value, before, schema, for_helm)
+
+    def chart_violations(
+        self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
+    ) -> Violations:
+        """Return what a chart's schemas do not allow in what it gets, see :class:`.ChartSchemas`."""
+        return self._violations("", chart.source, _chart_violations, values, chart)
+
+    def _violations(
+        self,
+        key: str,
+        source: str,
+        function: Callable[..., Violations],
+        *arguments: Any,  # noqa: ANN401
+    ) -> Violations:
+        try:
+            found = self.call(function, *arguments, gives=Violations)
+        except LostError as error:
+            keys = (key,) if key else ()
+            found = [schema_violations.Violation(key, f"cannot be checked: {error}", None, source, keys)]
+        return [one for one in found if self._counts(one)]
+
+
+HERE: Final = Inspector()
+"""For tests, and for whoever checks files of his own and can end the process."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _NoSchema:
+    source: str = "values"
+
+
+_NO_SCHEMA: Final = _NoSchema()
 
 
 def configured(
@@ -28,145 +129,43 @@ def configured(
     return value
 
 
-class Inspector(abc.ABC):
-    """Reads and checks what people hand in: in this process, or in a worker process with bounds."""
+def _config_violations(
+    key: names.ValuesKey,
+    files: json_types.JsonObject,
+    config: json_types.JsonObject,
+    before: json_types.JsonObject | None,
+    checked: schemas.SectionSchemas,
+) -> Violations:
+    source = (checked.values or checked.config or _NO_SCHEMA).source
 
-    @abc.abstractmethod
-    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
-        """Bound all that the block asks for together to so many seconds; what takes longer is wrong."""
+    def of_section(rule: str) -> Violations:
+        return [schema_violations.Violation(key, rule, None, source, (key,))]
 
-    @abc.abstractmethod
-    def parse_section(self, key: str, text: str) -> json_types.JsonObject:
-        """Parse a section's text in the ConfigMap.
-
-        Raises a :class:`.ConfigurationError` if it is not one.
-        """
-
-    @abc.abstractmethod
-    def config_violations(
-        self,
-        key: names.ValuesKey,
-        files: json_types.JsonObject,
-        config: json_types.JsonObject,
-        before: json_types.JsonObject | None,
-        section_schemas: schemas.SectionSchemas,
-    ) -> list[schema_violations.Violation]:
-        """Return what the section's schemas do not allow if the ConfigMap says ``config``.
-
-        ``files``: what the ``values.yaml`` files say of the section. ``before``: what the ConfigMap says now,
-        for rules about transitions; ``None`` if that was never in force, or stays.
-        """
-
-    @abc.abstractmethod
-    def values_violations(
-        self,
-        key: names.ValuesKey,
-        value: json_types.JsonObject,
-        before: json_types.JsonObject | None,
-        schema: schemas.Schema,
-        *,
-        for_helm: bool,
-    ) -> list[schema_violations.Violation]:
-        """Return what the values schema does not allow.
-
-        ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
-        ``for_helm``: whether ``x-required-for-helm`` counts.
-        """
-
-    @abc.abstractmethod
-    def chart_violations(
-        self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
-    ) -> list[schema_violations.Violation]:
-        """Return what a chart's schemas do not allow in what it gets, see :class:`.ChartSchemas`."""
-
-
-class LocalInspector(Inspector):
-    """Reads and checks in this process, without a bound on time and memory: for what is our own user's."""
-
-    def __init__(self, counts: Callable[[schema_violations.Violation], bool] = lambda _: True) -> None:
-        """Tell of what is wrong only what ``counts`` says."""
-        self._counts = counts
-
-    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002 - no bound here
-        """Bound nothing: what is read here ends by itself."""
-        return contextlib.nullcontext()
-
-    def parse_section(self, key: str, text: str) -> json_types.JsonObject:
-        """See :class:`Inspector`."""
-        return config_map_reader.parse_section(key, text)
-
-    def config_violations(
-        self,
-        key: names.ValuesKey,
-        files: json_types.JsonObject,
-        config: json_types.JsonObject,
-        before: json_types.JsonObject | None,
-        section_schemas: schemas.SectionSchemas,
-    ) -> list[schema_violations.Violation]:
-        """See :class:`Inspector`."""
-        try:
-            value = configured(files, config, section_schemas)
-        except schema_walk.TooManyDefaultsError as error:
-            return self._told([_too_many(key, error, section_schemas)])
-        violations: list[schema_violations.Violation] = []
-        if (schema := section_schemas.config) is not None:
-            old = None
-            if schema.has_rules and before is not None:
-                old = configured(files, before, section_schemas)
-            violations = schema.violations(key, value, old)
-        return self._told(violations or _too_large(key, value, section_schemas))
-
-    def values_violations(
-        self,
-        key: names.ValuesKey,
-        value: json_types.JsonObject,
-        before: json_types.JsonObject | None,
-        schema: schemas.Schema,
-        *,
-        for_helm: bool,
-    ) -> list[schema_violations.Violation]:
-        """See :class:`Inspector`."""
-        return self._told(schema.violations(key, value, before, for_helm=for_helm))
-
-    def chart_violations(
-        self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
-    ) -> list[schema_violations.Violation]:
-        """See :class:`Inspector`."""
-        return self._told(chart.violations(values))
-
-    def _told(self, violations: Iterable[schema_violations.Violation]) -> list[schema_violations.Violation]:
-        return [one for one in violations if self._counts(one)]
-
-
-HERE: Final = LocalInspector()
-"""For tests, and for whoever checks files of his own and can end the process."""
-
-
-def _too_large(
-    key: names.ValuesKey, value: json_types.JsonObject, section_schemas: schemas.SectionSchemas
-) -> list[schema_violations.Violation]:
-    if section_schemas.values is not None:
-        try:
-            section_schemas.values.fill(value)
-        except schema_walk.TooManyDefaultsError as error:
-            return [_too_many(key, error, section_schemas)]
+    try:
+        value = configured(files, config, checked)
+        if (schema := checked.config) is not None:
+            old = None if before is None else configured(files, before, checked)
+            if violations := schema.violations(key, value, old):
+                return violations
+        if checked.values is not None:
+            checked.values.fill(value)
+    except schema_walk.TooManyDefaultsError as error:
+        return of_section(f"cannot be filled in: of the schema, {error}")
     if len(json_documents.encode(value)) <= MAX_VALUES_BYTES:
         return []
-    rule = (
-        f"must have at most {MAX_VALUES_BYTES >> 20} MiB once aliases are written out and defaults filled in"
-    )
-    return [_of_section(key, rule, section_schemas)]
+    most = f"{MAX_VALUES_BYTES >> 20} MiB"
+    return of_section(f"must have at most {most} once aliases are written out and defaults filled in")
 
 
-def _too_many(
-    key: names.ValuesKey, error: schema_walk.TooManyDefaultsError, section_schemas: schemas.SectionSchemas
-) -> schema_violations.Violation:
-    return _of_section(key, f"cannot be filled in: of the schema, {error}", section_schemas)
+def _values_violations(
+    key: names.ValuesKey,
+    value: json_types.JsonObject,
+    before: json_types.JsonObject | None,
+    schema: schemas.Schema,
+    for_helm: bool,
+) -> Violations:
+    return schema.violations(key, value, before, for_helm=for_helm)
 
 
-def _of_section(
-    key: names.ValuesKey, rule: str, section_schemas: schemas.SectionSchemas
-) -> schema_violations.Violation:
-    schema = section_schemas.values or section_schemas.config
-    source = "values" if schema is None else schema.source
-    return schema_violations.Violation(key, rule, None, source, (key,))
+def _chart_violations(values: json_types.JsonObject, chart: chart_schemas.ChartSchemas) -> Violations:
+    return chart.violations(values)

@@ -124,7 +124,7 @@ async def of_state(
         parts.memory.has_taken_over()
     hashes = hidden_values.StandIns(bytes.fromhex(state.hash_key))
     parts.without_cluster(lambda manifest: recorded_manifests.with_hashes(manifest, hashes))
-    inspector = inspectors.LocalInspector(hidden_values.HiddenPlaces(state.hidden).leave)
+    inspector = inspectors.Inspector(hidden_values.HiddenPlaces(state.hidden).leave)
     values = loaded.store(inspector, crd_names=settings.enabled_modules_crd_names)
     await _values(values, parts, notes, proposal.NOTHING)
 

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import jsonschema
@@ -57,7 +57,7 @@ class ChartSchemas:
 
     @property
     def definition(self) -> CheckedChart:
-        """The chart as :func:`of_definition` takes it once it was JSON."""
+        """The chart, of which another process makes the same."""
         return self.chart
 
     @functools.cached_property
@@ -111,16 +111,6 @@ class SectionChart:
     """Where the section is in ``.Values``."""
     has_hooks: bool = False
     """Whether hooks may fill in what is missing."""
-
-
-def of_definition(definition: Mapping[str, Any]) -> ChartSchemas:
-    """Return the schemas of a chart that was written as JSON."""
-    return ChartSchemas(_chart(definition))
-
-
-def _chart(definition: Mapping[str, Any]) -> CheckedChart:
-    charts = tuple(map(_chart, definition["charts"]))
-    return CheckedChart(**{**definition, "charts": charts, "dependencies": tuple(definition["dependencies"])})
 
 
 def _sources(chart: CheckedChart) -> Iterator[str]:

@@ -82,6 +82,22 @@ def test_module_directories_come_and_go(site: operator_site.Site) -> None:
     operator.stop()
 
 
+def test_templates_that_are_written_anew_delete_nothing(site: operator_site.Site) -> None:
+    web = site.module(
+        "010-web", {"color": "{{ .Values.web.color }}"}, values="webEnabled: true\nweb: {color: red}"
+    )
+    site.first_retry = operator_site.SOON
+    operator = site.start(WATCH_MODULES="yes", ABSENCE="120s").wait_ready()
+    before = site.get("configmap", "web")["metadata"]["uid"]
+    away = (web / "templates").rename(site.root / "away")
+    site.config(web="color: blue")
+    operator.wait_logged("010-web/templates is gone: put it back")
+    away.rename(web / "templates")
+    operator.wait_until(lambda: site.data("web") == {"color": "blue"}, "the edit is applied")
+    assert site.get("configmap", "web")["metadata"]["uid"] == before
+    operator.stop()
+
+
 @pytest.mark.slow
 def test_a_module_that_goes_and_comes_back_is_installed_again(site: operator_site.Site) -> None:
     web = site.module("010-web", {"color": "green"}, values="webEnabled: true")

@@ -348,7 +348,14 @@ class Graph(health.Beginning):
             check = module_reload.config_check(self._values)
             loader = module_loader.ModuleLoader(directories, order, self._modules, first, check)
             interval = self._settings.watch_modules_interval
-            beside["modules"] = module_watch.ModuleWatch(loader, first, reload, interval=interval).work
+            beside["modules"] = module_watch.ModuleWatch(
+                loader,
+                first,
+                reload,
+                time_of=self._clock,
+                absence=self._settings.absence,
+                interval=interval,
+            ).work
         return beside
 
     def _answers(

@@ -204,7 +204,7 @@ def release_manager(
     records = release_records.ReleaseRecords(kube, helm.places, remembered, driver)
     common = manifest_changes.ManifestChanges(options.common_labels, options.common_annotations)
     if rework is None:
-        renderer = rendering.ChartRenderer(helm, reader, options.timeout, clock, common)
+        renderer = rendering.ChartRenderer(helm, reader, options.timeout, clock, common, options.absence)
     else:
         renderer = rendering.BlindRenderer(helm, reader, options.timeout, clock, common)
         renderer.rework = rework

@@ -167,6 +167,7 @@ class Tools:
             settings.common_labels,
             settings.common_annotations,
             removal_data=settings.removal_data,
+            absence=settings.absence,
         )
         known, driver = (self.memory, self.time), settings.helm_driver
         return parts.release_manager(self._running, self.kube, self.kinds, options, *known, driver, rework)

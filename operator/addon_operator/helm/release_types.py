@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from addon_operator.aio import absences
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import command, messages, places, remembered
 from addon_operator.kernel import json_types, names
@@ -112,6 +113,8 @@ class Options:
     """Annotations likewise (``COMMON_ANNOTATIONS``)."""
     removal_data: str = "keep"
     """What becomes of data when a release is removed whose module does not say it (``REMOVAL_DATA``)."""
+    absence: float = absences.SECONDS
+    """Seconds after which a part of a chart that is gone counts as removed (``ABSENCE``)."""
 
 
 async def nothing() -> None:

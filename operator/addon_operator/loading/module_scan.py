@@ -10,14 +10,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NewType
 
 from addon_operator.helm.charts import chart_files, plain_files
-from addon_operator.loading import (
-    module_directories,
-    module_files,
-)
+from addon_operator.loading import module_directories, module_files
+from addon_operator.modules import module_config
 
 Fingerprint = NewType("Fingerprint", bytes)
 """Equal as long as names, sizes, modes and times of change of a file or of all files of a directory are."""
 
+_PARTS: Final = (
+    module_files.VALUES_FILE,
+    module_config.FILE,
+    "Chart.yaml",
+    "templates",
+    "charts",
+    "chart",
+    "chart/Chart.yaml",
+    "chart/templates",
+    "chart/charts",
+)
 _PASSED: Final = frozenset({"__pycache__", "venv", "node_modules"})
 _PASSED_SUFFIXES: Final = (".pyc", "~", ".swp", ".tmp")
 
@@ -30,14 +39,14 @@ class Scan:
     """``values.yaml`` of each modules directory, by the directory."""
     modules: Mapping[pathlib.Path, Fingerprint]
     """Each module's directory."""
-    with_values: frozenset[pathlib.Path] = frozenset()
-    """Those whose ``values.yaml`` is there and not empty: it may be what enables the module."""
+    parts: frozenset[pathlib.Path] = frozenset()
+    """Files and directories in them that are not empty, and without which a module may have no release."""
     strays: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
     """Directories among them that are not modules, with a sentence for each."""
 
-    def is_less_than(self, before: "Scan") -> bool:
-        """Say whether something is gone that was there, and whose end would be the end of a release."""
-        return not before.modules.keys() <= self.modules.keys() or not before.with_values <= self.with_values
+    def lacks(self, before: "Scan") -> frozenset[pathlib.Path]:
+        """Return what is gone that was there, and whose end would be the end of a release, or of objects."""
+        return frozenset({*before.modules, *before.parts} - {*self.modules, *self.parts})
 
     def of(self, directory: pathlib.Path) -> list[pathlib.Path]:
         """Return the directories of modules in a modules directory, by name."""
@@ -55,14 +64,15 @@ def scan(directories: Sequence[pathlib.Path]) -> Scan:
     return Scan(
         {directory: _of_file(directory / module_files.VALUES_FILE) for directory in directories},
         {path: _of_directory(path) for path in modules},
-        frozenset(path for path in modules if _is_filled(path / module_files.VALUES_FILE)),
+        frozenset(path / part for path in modules for part in _PARTS if _is_filled(path / part)),
         strays,
     )
 
 
 def _is_filled(path: pathlib.Path) -> bool:
     try:
-        return path.stat().st_size > 0
+        status = path.stat()
+        return any(path.iterdir()) if stat.S_ISDIR(status.st_mode) else status.st_size > 0
     except OSError:
         return False
 

@@ -6,20 +6,19 @@ What is wrong stays as it was.
 
 import asyncio
 import contextlib
+import pathlib
 import time
 from typing import Final
 
-from addon_operator.aio import threads, waiting
+from addon_operator.aio import absences, threads, waiting
 from addon_operator.engine.reload import module_reload
-from addon_operator.kernel import errors
+from addon_operator.kernel import clock, errors
 from addon_operator.loading import module_loader, module_scan
 
 INTERVAL: Final = 1.0
 """Seconds between two looks unless somebody says otherwise; more when a look takes long."""
 _SHARE: Final = 0.05
 """Of the time that scans may take."""
-GONE_LOOKS: Final = 5
-"""Looks in a row that show that something is gone, before it counts as gone: it may be written anew."""
 
 
 class ModuleWatch:
@@ -31,12 +30,14 @@ class ModuleWatch:
         first: module_scan.Scan,
         reload: module_reload.ModuleReload,
         *,
+        time_of: clock.Clock,
+        absence: float = absences.SECONDS,
         interval: float = INTERVAL,
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """``first`` shows what ``loader`` has loaded; ``reload`` takes in what it loads from now on.
 
-        ``interval`` is in seconds.
+        What is gone for ``absence`` seconds is gone; ``interval``: see :data:`INTERVAL`.
         """
         self._interval = interval
         self._loader = loader
@@ -44,7 +45,7 @@ class ModuleWatch:
         self._reload = reload
         self._sleep = sleep
         self._trouble = ""
-        self._looks = 0
+        self._absences = absences.Absences[pathlib.Path](time_of, absence)
         self._took = 0.0
 
     async def work(self) -> None:
@@ -64,14 +65,12 @@ class ModuleWatch:
         Something that goes has to be gone for longer.
         """
         now = await self._scan()
-        if now is None or now == self._taken:
+        if now is None:
             self._seen = self._taken
             return
-        if now != self._seen:
-            self._seen, self._looks = now, 0
-            return
-        self._looks += 1
-        if now.is_less_than(self._taken) and self._looks < GONE_LOOKS:
+        lacks, before = now.lacks(self._taken), self._seen
+        gone, self._seen = self._absences.look(lacks), now
+        if now == self._taken or now != before or lacks - gone:
             return
         self._taken = now
         loading = await threads.run(threads.EDITS, self._loader.load, now)

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 import re2  # type: ignore[import-untyped]  # has no stubs
 
+from addon_operator.aio import absences
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import plain_files, subcharts
 from addon_operator.kernel import clock as clocks
@@ -41,6 +42,8 @@ VENV: Final = "venv"
 _VENV: Final = f"{HOOKS}/{VENV}"
 _CHECKSUM_LENGTH: Final = 40
 _SHOWN: Final = 5
+_PARTS: Final = frozenset({"Chart.yaml", "values.yaml", "templates", subcharts.DIRECTORY})
+"""What a chart may be written without, and never is for long while somebody writes it anew."""
 _RACY_SECONDS: Final = 0.1
 """A file this young may be written again without its times moving on: its digest is not kept."""
 
@@ -142,8 +145,11 @@ class _Digest:
 class ChartFilesReader:
     """Reads the files of charts and remembers their digests; one thread at a time for each directory."""
 
-    def __init__(self, clock: clocks.Clock) -> None:
+    def __init__(self, clock: clocks.Clock, absence: float = absences.SECONDS) -> None:
+        """``absence``: after so many seconds a part of a chart that is gone counts as removed."""
         self._clock = clock
+        self._absence = absence
+        self._absences: dict[pathlib.Path, absences.Absences[str]] = {}
         self._digests: dict[pathlib.Path, dict[str, _Digest]] = {}
         self._contents: weakref.WeakValueDictionary[tuple[bytes, str], _Content] = (
             weakref.WeakValueDictionary()
@@ -152,7 +158,8 @@ class ChartFilesReader:
     def read(self, module: names.ModuleName, directory: pathlib.Path) -> ChartFiles:
         """Digest all files of a module's directory that Helm could read.
 
-        Raises :class:`helm_errors.ChartError` when one of them cannot be read.
+        Raises :class:`helm_errors.ChartError` when one of them cannot be read, or a part of the chart is gone
+        that was there: somebody may write it anew just now, and what it holds would be deleted.
         """
         try:
             digests = self._read_what_matters(directory)
@@ -165,13 +172,29 @@ class ChartFilesReader:
             raise helm_errors.ChartError(
                 module, f"cannot read the chart: {error.filename}: {what}"
             ) from error
+        self._check_parts(module, directory, digests)
         self._digests[directory] = digests
         groups = frozenset().union(*(digest.content.api_groups for digest in digests.values()))
         return ChartFiles(checksum(_lines(digests)), _mentions(digests), groups)
 
+    def _check_parts(
+        self, module: names.ModuleName, directory: pathlib.Path, digests: Mapping[str, _Digest]
+    ) -> None:
+        if not (lost := _parts(self._digests.get(directory, {})) - _parts(digests)):
+            self._absences.pop(directory, None)
+            return
+        looks = self._absences.setdefault(directory, absences.Absences(self._clock, self._absence))
+        if missing := lost - looks.look(lost):
+            told = names.listed([str(directory / part) for part in sorted(missing)], _SHOWN)
+            text = (
+                f"{told} is gone: put it back; if it is still gone after {self._absence:g} s, what it makes"
+            )
+            raise helm_errors.ChartError(module, f"{text} is removed")
+
     def forget(self, directory: pathlib.Path) -> None:
         """Drop what is remembered of a directory."""
         self._digests.pop(directory, None)
+        self._absences.pop(directory, None)
 
     def _read_what_matters(self, directory: pathlib.Path) -> dict[str, _Digest]:
         known = self._digests.get(directory, {})
@@ -324,6 +347,11 @@ def _mentions(digests: Mapping[str, _Digest]) -> Mention:
     for digest in digests.values():
         mentions |= digest.content.mentions
     return mentions
+
+
+def _parts(digests: Mapping[str, _Digest]) -> frozenset[str]:
+    """Return which parts of a chart are there."""
+    return _PARTS & {name.partition("/")[0] for name in digests}
 
 
 def _lines(digests: Mapping[str, _Digest]) -> bytes:

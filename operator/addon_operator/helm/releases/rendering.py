@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
 
+from addon_operator.aio import absences
 from addon_operator.documents import manifest_diff, varying_parts
 from addon_operator.helm import capabilities, command, helm_errors, messages, release_types, verbs
 from addon_operator.helm.charts import chart, chart_files
@@ -51,13 +52,17 @@ class ChartRenderer:
         timeout: float,
         clock: clocks.Clock,
         common: manifest_changes.ManifestChanges = manifest_changes.NOTHING,
+        absence: float = absences.SECONDS,
     ) -> None:
-        """``timeout``: seconds for each single step of Helm; ``common``: what all modules change."""
+        """``timeout``: seconds for each single step of Helm; ``common``: what all modules change.
+
+        ``absence``: see :class:`.ChartFilesReader`.
+        """
         self._common = common
         self._helm = helm
         self._capabilities = capabilities
         self._timeout = timeout
-        self._reader = chart_files.ChartFilesReader(clock)
+        self._reader = chart_files.ChartFilesReader(clock, absence)
         self._refused: dict[names.ModuleName, _Refused] = {}
         """What the last render of a module has, and Helm refuses."""
         self.schema_of: Callable[[str, str], Awaitable[Mapping[str, Any] | None]] = _unknown

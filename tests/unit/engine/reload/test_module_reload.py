@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import pytest
 from typing_extensions import override
 
-from addon_operator.aio import waiting
+from addon_operator.aio import absences, waiting
 from addon_operator.engine import engine, events, module_states, reactions, state, tasks
 from addon_operator.engine.modules import module_hooks
 from addon_operator.engine.reload import module_reload, module_watch
@@ -18,6 +18,7 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName, values_key
 from addon_operator.loading import module_files, module_loader, module_scan
 from addon_operator.values import sources, store
+from tests.support import clocks
 
 DB, WEB, NEW = ModuleName("db"), ModuleName("web"), ModuleName("new")
 SCHEMA = "type: object\nproperties: {size: {type: integer, maximum: %d}}\n"
@@ -90,6 +91,7 @@ class Bench:
         self.reactions: list[reactions.Reaction] = []
         self.sleep: waiting.Sleep = asyncio.sleep
         """A test may put its own in its place."""
+        self.clock = clocks.Clock()
         first = module_scan.scan([root])
         check = module_reload.config_check(self.values)
         self.loader = module_loader.ModuleLoader([root], 1, loaded, first, check)
@@ -105,6 +107,7 @@ class Bench:
             self.loader,
             first,
             self.reload,
+            time_of=self.clock,
             sleep=self._pause,
         )
 
@@ -134,9 +137,15 @@ class Bench:
     async def changed(self) -> reactions.Reaction | None:
         """What follows from the changes so far, once they have come to rest."""
         before = len(self.reactions)
-        for _ in range(1 + module_watch.GONE_LOOKS):
-            await self.watch.look()
+        await self.look(absences.SECONDS)
         return self.reactions[-1] if len(self.reactions) > before else None
+
+    async def look(self, seconds: float) -> None:
+        """Look several times, in all so many seconds apart."""
+        for _ in range(2):
+            await self.watch.look()
+            self.clock.now += seconds / 2
+        await self.watch.look()
 
     def own(self, module: ModuleName) -> object:
         return self.values.values(module).get(module)
@@ -421,19 +430,26 @@ async def test_the_only_module_comes_back_too(bench: Bench) -> None:
     assert [module.name for module in bench.states.modules] == [WEB]
 
 
-async def test_what_goes_is_gone_only_after_a_while(bench: Bench) -> None:
-    (bench.root / "020-db").rename(bench.root.with_name("away"))
-    for _ in range(module_watch.GONE_LOOKS):
-        await bench.watch.look()
-    assert bench.reactions == []
-    bench.root.with_name("away").rename(bench.root / "020-db")
+@pytest.mark.parametrize(
+    "goes",
+    ["020-db", "020-db/values.yaml", "020-db/templates", "020-db/chart/templates", "020-db/Chart.yaml"],
+)
+async def test_what_goes_is_gone_only_after_a_while(bench: Bench, goes: str) -> None:
+    for name in ("Chart.yaml", "templates/a.yaml", "chart/Chart.yaml", "chart/templates/a.yaml"):
+        bench.write(f"020-db/{name}", "name: db")
+    await bench.changed()
+    count, away = len(bench.reactions), bench.root.with_name("away")
+    (bench.root / goes).rename(away)
+    await bench.look(absences.SECONDS - 1)
+    assert len(bench.reactions) == count
+    away.rename(bench.root / goes)
     assert await bench.changed() is None, "it was back in time"
-    bench.write("010-web/values.yaml", "")
-    for _ in range(module_watch.GONE_LOOKS):
-        await bench.watch.look()
-    assert bench.reactions == [], "what enables it is written anew, perhaps"
-    await bench.watch.look()
-    assert bench.reactions == [reactions.Reaction(converge=True)]
+    (bench.root / goes).rename(away)
+    bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 2}")
+    await bench.look(absences.SECONDS - 1)
+    assert len(bench.reactions) == count, "what is read meanwhile may be half of it"
+    await bench.look(2)
+    assert len(bench.reactions) == count + 1
 
 
 async def test_a_module_whose_new_directory_is_refused_is_not_taken_for_gone(bench: Bench) -> None:
@@ -585,8 +601,7 @@ async def test_a_directory_that_holds_something_else_now_is_reported_and_changes
         bench.write("templates/a.yaml", "")
     else:
         bench.root.touch()
-    for _ in range(2 * module_watch.GONE_LOOKS):
-        await bench.watch.look()
+    await bench.look(2 * absences.SECONDS)
     (said,) = bench.refusals
     assert str(bench.root) in said
     assert ("MODULES_DIR" in said) is (becomes != "a file")
@@ -598,8 +613,7 @@ async def test_a_module_that_is_emptied_is_told_as_what_it_is_now(bench: Bench) 
     await bench.changed()
     bench.write("api/README.md", "")
     (bench.root / "api/values.yaml").unlink()
-    for _ in range(2 * module_watch.GONE_LOOKS):
-        await bench.watch.look()
+    await bench.look(2 * absences.SECONDS)
     assert (bench.told, list(bench.states.strays)) == (["api", "-api"], ["api"])
     (warning,) = bench.warnings
     assert warning.startswith(f"{bench.root}/api is not a module: it has none of")

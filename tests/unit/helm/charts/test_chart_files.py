@@ -9,6 +9,7 @@ import pytest
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, plain_files
 from addon_operator.kernel import names
+from tests.support import clocks
 from tests.unit import costs
 from tests.unit.helm import fakes
 
@@ -254,3 +255,24 @@ def test_a_chart_is_searched_once_whatever_it_holds(
         chart_files.ChartFilesReader(fakes.FakeClock()).read(WEB, directory)
 
     assert costs.is_linear(make, work, 25_000)
+
+
+@pytest.mark.parametrize("part", ["templates", "Chart.yaml"])
+def test_a_part_of_a_chart_that_is_gone_counts_as_removed_only_after_a_while(
+    module_dir: pathlib.Path, part: str
+) -> None:
+    clock = clocks.Clock()
+    reader = chart_files.ChartFilesReader(clock, absence=10.0)
+    before = reader.read(WEB, module_dir)
+    (module_dir / part).rename(module_dir.with_name("away"))
+    for _ in range(2):
+        with pytest.raises(helm_errors.ChartError, match=f"{part} is gone: put it back"):
+            reader.read(WEB, module_dir)
+        clock.now += 9
+    module_dir.with_name("away").rename(module_dir / part)
+    assert reader.read(WEB, module_dir) == before
+    (module_dir / part).rename(module_dir.with_name("away"))
+    with pytest.raises(helm_errors.ChartError):
+        reader.read(WEB, module_dir)
+    clock.now += 10
+    assert reader.read(WEB, module_dir).checksum != before.checksum

@@ -26,7 +26,6 @@ CONNECTIONS: Final = connections.Bounds(
     idle_when_crowded=10.0,
     unused_when_crowded=5.0,
     unread_when_crowded=2.0,
-    cuts_answers=True,
     backlog=128,
 )
 """Probes and scrapes need one at a time each; a probe that meets a closing connection is asked again."""

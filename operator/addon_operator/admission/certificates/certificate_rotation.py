@@ -1,8 +1,7 @@
 """When which certificate is made again, as a pure decision.
 
-A server's certificate can be replaced at any time, since its authority stays. The authority itself changes in
-steps, each of which every replica and API server can follow in its own time: its successor is made and
-published, then signs the server's certificate, while the former one is still published.
+A server's certificate can be replaced at any time, since its authority stays. A new authority signs at once;
+the former one is still published for a day, for replicas that serve a certificate of it a little longer.
 """
 
 import dataclasses
@@ -22,8 +21,6 @@ class Lives(msgspec.Struct, frozen=True):
 
     authority: dt.timedelta = 3650 * _DAY
     server: dt.timedelta = 365 * _DAY
-    spread: dt.timedelta = dt.timedelta(minutes=15)
-    """How long a new authority is published before it signs."""
     overlap: dt.timedelta = _DAY
     """How long a former authority is published after it signed last."""
 
@@ -35,17 +32,14 @@ class State:
     authority: certificates.KeyPair
     server: certificates.KeyPair
     """Signed by the authority."""
-    successor: certificates.KeyPair | None = None
-    """The next authority."""
     former: bytes | None = None
     """Certificate of the authority before, PEM."""
 
     @property
     def bundle(self) -> bytes:
         """The certificates that clients should trust, PEM; the authority's first."""
-        successor = self.successor.certificate if self.successor else None
-        certificates = [self.authority.certificate, successor, self.former]
-        return b"".join(part.strip() + b"\n" for part in certificates if part)
+        published = (self.authority.certificate, self.former)
+        return b"".join(part.strip() + b"\n" for part in published if part)
 
 
 def advance(state: State | None, names: Collection[str], now: dt.datetime, lives: Lives) -> State:
@@ -67,32 +61,18 @@ def is_usable(state: State, now: dt.datetime) -> bool:
 
 
 def _with_authority(state: State, now: dt.datetime, lives: Lives) -> State:
-    state = _without_old_parts(state, now, lives)
-    if now < certificates.facts(state.authority.certificate).rotate_at():
-        return state
-    if state.successor is None:
-        return dataclasses.replace(state, successor=certificates.make_authority(now, lives.authority))
-    if now < _made_at(state.successor) + lives.spread:
-        return state
-    # The server's certificate is that of the former authority still: the next step signs it again.
-    return State(state.successor, state.server, former=state.authority.certificate)
-
-
-def _without_old_parts(state: State, now: dt.datetime, lives: Lives) -> State:
-    successor, former = state.successor, state.former
-    if successor is not None and not _is_usable(successor, now):
-        state = dataclasses.replace(state, successor=None)
-    if former is not None and _is_over(former, _made_at(state.authority), now, lives):
-        state = dataclasses.replace(state, former=None)
+    facts = certificates.facts(state.authority.certificate)
+    if now >= facts.rotate_at():
+        # The server's certificate is that of the former authority still: the next step signs it again.
+        return State(
+            certificates.make_authority(now, lives.authority),
+            state.server,
+            former=state.authority.certificate,
+        )
+    made = facts.not_before + certificates.CLOCK_SKEW
+    if state.former is not None and now >= made + lives.overlap:
+        return dataclasses.replace(state, former=None)
     return state
-
-
-def _is_over(former: bytes, successor_made: dt.datetime, now: dt.datetime, lives: Lives) -> bool:
-    try:
-        end = certificates.facts(former).not_after
-    except certificates.CertificateError:
-        return True
-    return now >= min(end, successor_made + lives.spread + lives.overlap)
 
 
 def _with_server(state: State, names: Collection[str], now: dt.datetime, lives: Lives) -> State:
@@ -133,7 +113,3 @@ def _names_of(pair: certificates.KeyPair) -> frozenset[str]:
         return certificates.facts(pair.certificate).names
     except certificates.CertificateError:
         return frozenset()
-
-
-def _made_at(pair: certificates.KeyPair) -> dt.datetime:
-    return certificates.facts(pair.certificate).not_before + certificates.CLOCK_SKEW

@@ -6,7 +6,6 @@ cert-manager's: it is served as it is.
 
 import asyncio
 import base64
-import contextlib
 import dataclasses
 import datetime as dt
 from collections.abc import Callable, Collection, Mapping
@@ -16,16 +15,13 @@ from addon_operator.admission.certificates import certificate_rotation, certific
 from addon_operator.aio import waiting
 from addon_operator.documents import yaml_loader
 from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client
+from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events
 
-_ATTEMPTS: Final = 8
-_PAUSE_SECONDS: Final = 0.1
 _SERVER: Final = ("tls.crt", "tls.key")
 _AUTHORITY: Final = ("ca.crt", "ca.key")
-_SUCCESSOR: Final = ("successor-ca.crt", "successor-ca.key")
 _FORMER: Final = "former-ca.crt"
-_OURS: Final = frozenset([*_SERVER, *_AUTHORITY, *_SUCCESSOR, _FORMER])
+_OURS: Final = frozenset([*_SERVER, *_AUTHORITY, _FORMER])
 
 _Object = Mapping[str, Any]
 Tell = Callable[[events.ObjectReference, str], None]
@@ -66,11 +62,7 @@ class SecretSource:
         Raises :class:`.Forbidden` with the right that is missing, and
         :class:`.Conflict` if others write faster, every time.
         """
-        for attempt in range(1, _ATTEMPTS):
-            with contextlib.suppress(api_errors.Conflict, api_errors.NotFound):
-                return await self._settle()
-            await self._time.sleep(_PAUSE_SECONDS * attempt)
-        return await self._settle()
+        return await retries.until_written(self._settle, self._time.sleep, api_errors.NotFound)
 
     async def _settle(self) -> certificate_store.Material:
         stored = await self._read()
@@ -165,7 +157,7 @@ def _state_of(data: Mapping[str, bytes]) -> certificate_rotation.State | None:
     if authority is None:
         return None
     server = _pair(data, _SERVER) or certificates.KeyPair(b"", b"")
-    return certificate_rotation.State(authority, server, _pair(data, _SUCCESSOR), data.get(_FORMER) or None)
+    return certificate_rotation.State(authority, server, data.get(_FORMER) or None)
 
 
 def _pair(data: Mapping[str, bytes], keys: tuple[str, str]) -> certificates.KeyPair | None:
@@ -174,9 +166,7 @@ def _pair(data: Mapping[str, bytes], keys: tuple[str, str]) -> certificates.KeyP
 
 
 def _data_of(state: certificate_rotation.State) -> dict[str, bytes]:
-    pairs = [(_SERVER, state.server), (_AUTHORITY, state.authority), (_SUCCESSOR, state.successor)]
     data: dict[str, bytes] = {}
-    for (certificate, key), pair in pairs:
-        if pair is not None:
-            data |= {certificate: pair.certificate, key: pair.key}
+    for (certificate, key), pair in ((_SERVER, state.server), (_AUTHORITY, state.authority)):
+        data |= {certificate: pair.certificate, key: pair.key}
     return data | ({_FORMER: state.former} if state.former else {})

@@ -15,7 +15,7 @@ from typing import Any, Final
 from addon_operator.aio import waiting
 from addon_operator.documents import yaml_loader
 from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client
+from addon_operator.kube.client import client, retries
 
 _KEYS: Final = "path-keys"
 """One a line, the newest first, each with the seconds since 1970 of its beginning."""
@@ -27,7 +27,6 @@ _LEAST_SECONDS: Final = 60.0
 _LEFT_SECONDS: Final = 120.0
 _MOST: Final = 6
 """While registrations do not follow, there are no more."""
-_ATTEMPTS: Final = 5
 
 
 class PathKeys:
@@ -65,11 +64,7 @@ class PathKeys:
 
         Raises a :class:`.KubernetesError`.
         """
-        for _ in range(1, _ATTEMPTS):
-            # Of two that write, one looks at what the other wrote.
-            with contextlib.suppress(api_errors.Conflict, api_errors.NotFound):
-                return await self._settle()
-        return await self._settle()
+        return await retries.until_written(self._settle, self._time.sleep, api_errors.NotFound)
 
     async def _settle(self) -> str:
         stored = await self._read()

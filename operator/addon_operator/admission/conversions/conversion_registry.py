@@ -1,6 +1,5 @@
-"""Which definitions are converted here: what the replica that leads says."""
+"""Registers the conversions of hooks, in the replica that leads."""
 
-import asyncio
 import collections
 from collections.abc import Collection, Sequence
 
@@ -27,9 +26,7 @@ class ConversionRegistry:
 
     async def keep(self) -> None:
         """Look after the definitions, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._registrar.keep(), name="definitions that are converted")
-            group.create_task(self._registrar.keep_moving(), name="definitions to let go")
+        await self._registrar.keep()
 
     def replace(self, owner: str, entries: Sequence[hook_entries.ConversionEntry]) -> None:
         """Let these convert from now on for the owner, and none else of it."""
@@ -53,7 +50,7 @@ class ConversionRegistry:
         for entry in entries:
             hooks[entry.binding.crd_name].add(entry.hook)
         await self._registrar.register(owner, hooks)
-        await self._registrar.let_go(owner)
+        await self._registrar.end(owner)
 
     def trouble(self, entry: hook_entries.ConversionEntry) -> str:
         """Return why what was opened may not be asked now; empty if it is."""
@@ -62,16 +59,17 @@ class ConversionRegistry:
     async def keep_only(self, owners: Collection[str]) -> None:
         """Set back what is converted for all others; their hooks answer until that is done.
 
-        Where objects are stored in versions that only hooks convert, these go on until :meth:`let_go`, or
-        until the objects are moved. Raises an :class:`.AddonOperatorError` when it cannot be written now.
+        Where objects may be stored in versions that only hooks convert, these go on until they are not.
+        Raises an :class:`.AddonOperatorError` when it cannot be written now.
         """
         await self._registrar.keep_only(owners)
         await self._served.keep_only({*owners, *self._registrar.leaving})
 
     async def let_go(self, owner: str) -> None:
-        """Convert nothing for the owner any more: what only its hooks can convert is moved before.
+        """Convert nothing for the owner any more.
 
-        Raises :class:`.NotMovedError`.
+        Raises :class:`.ConversionNeededError` while objects may be stored in a version that only its hooks
+        convert.
         """
-        await self._registrar.let_go(owner)
+        await self._registrar.end(owner)
         await self._served.idle(owner)

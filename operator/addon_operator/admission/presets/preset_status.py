@@ -15,7 +15,7 @@ from addon_operator.admission import events as admission_events
 from addon_operator.aio import waiting
 from addon_operator.kernel import clock
 from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client
+from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events
 from addon_operator.podpreset import model
 
@@ -24,7 +24,6 @@ FIRST_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 4.0
 """How long after a batch the next one begins at the earliest."""
 
-_ATTEMPTS: Final = 5
 _AT_ONCE: Final = 8
 _MESSAGE_MAX: Final = 32768
 _VALID: Final = "Valid"
@@ -119,19 +118,15 @@ class PresetStatuses:
     async def _write(self, key: _Key, change: _Change) -> None:
         namespace, name = key
         path = paths.of(model.API_VERSION, model.PLURAL, namespace=namespace, name=name)
-        for attempt in range(1, _ATTEMPTS + 1):
+
+        async def attempt() -> None:
             stored = await self._kube.get(path)
             patch = self._patch(stored, change)
-            if patch is None:
-                return
-            try:
+            if patch is not None:
                 await self._kube.patch(f"{path}/status", patch)
-            except api_errors.Conflict:
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
                 self._tell(stored, change)
-                return
+
+        await retries.until_written(attempt, self._time.sleep)
 
     def _patch(self, stored: admission_events.Stored, change: _Change) -> dict[str, Any] | None:
         status = stored.get("status") or {}

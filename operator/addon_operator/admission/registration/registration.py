@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from addon_operator.admission.certificates import certificate_store
 from addon_operator.admission.registration import registration_specs as specs
-from addon_operator.admission.registration import registration_watch, repairs
+from addon_operator.admission.registration import upkeep
 from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client
+from addon_operator.kube.client import client, retries
 from addon_operator.kube.informers import watch_health
 
 DIGEST: Final = "admission.addon-operator.io/specification"
@@ -26,13 +26,10 @@ REPLACED: Final = "admission.addon-operator.io/replaced"
 """Annotation: digests of what was wanted before, each with ``@`` and the seconds since 1970 of its end."""
 
 _LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
-_CHECK_SECONDS: Final = 30.0
 _FORBIDDEN_SECONDS: Final = 60.0
-_ERROR_SECONDS: Final = 5.0
 _RESPECT_SECONDS: Final = 300.0
 _ROLLOUT_SECONDS: Final = 600.0
 """How long a rollout may last, as with Deployments: what was replaced by then is that of an old replica."""
-_ATTEMPTS: Final = 5
 
 
 class ConfigurationMissingError(kernel_errors.AddonOperatorError):
@@ -53,7 +50,7 @@ class Registrar:
     ) -> None:
         self._kube = kube
         self._keepers = [_Keeper(kube, one, address, certificates, log, time) for one in configurations]
-        self._poked = certificates.calling_changed.follow()
+        self._changed = certificates.calling_changed.follow()
         self._watched = configurations
         self._time = time
         self._trouble = warn_once.WarnOnce(log)
@@ -102,16 +99,12 @@ class Registrar:
         """
         async with asyncio.TaskGroup() as tasks:
             for one in self._watched:
-                watching = registration_watch.keep(
-                    self._kube, one.collection, one.name, self._poked, self._time
+                tasks.create_task(
+                    upkeep.watch(self._kube, one.collection, one.name, self._changed, self._time)
                 )
-                tasks.create_task(watching)
-            tasks.create_task(self._keep())
-
-    async def _keep(self) -> None:
-        while True:
-            self._poked.clear()
-            await waiting.wait_within(self._poked, await self._try())
+            while True:
+                self._changed.clear()
+                await waiting.wait_within(self._changed, await self._try())
 
     async def _try(self) -> float:
         """Return the seconds until the next look."""
@@ -124,14 +117,14 @@ class Registrar:
                 text = "the admission webhooks are not registered, or not repaired"
             self.health.falls(str(error))
             self._trouble.warn(f"{text}: {error}")
-            return _FORBIDDEN_SECONDS if forbidden else _ERROR_SECONDS
+            return _FORBIDDEN_SECONDS if forbidden else upkeep.ERROR_SECONDS
         if fought := self._fought():
             self.health.falls(fought)
             self._trouble.warn(fought)
         else:
             self.health.stands()
             self._trouble.over("the admission webhooks are registered")
-        return min((keeper.pause() for keeper in self._keepers), default=_CHECK_SECONDS)
+        return min((keeper.pause() for keeper in self._keepers), default=upkeep.CHECK_SECONDS)
 
 
 class _Keeper:
@@ -155,8 +148,7 @@ class _Keeper:
         self._log = log
         self._clock = time
         self._digest = specs.digest(configuration, address)
-        self._repairs = repairs.Repairs()
-        self._is_fought = False
+        self._repairs = upkeep.Repairs()
         self._was_settled = False
         self._is_another = False
         """Whether what is kept is not what this process began with: no old replica wants it."""
@@ -182,23 +174,18 @@ class _Keeper:
     @property
     def fought(self) -> str:
         """Say that somebody undoes what is written; empty if nobody does."""
-        if not self._is_fought:
+        if not self._repairs.is_fought:
             return ""
-        return repairs.fought(self._called, self.kind.value.lower(), self._configuration.name)
+        return upkeep.fought(self._called, self.kind.value.lower(), self._configuration.name)
 
     def pause(self) -> float:
         """Return the seconds until the configuration has to be looked at again."""
-        waits = self._repairs.allowed_at() - self._clock.monotonic()
-        return min(_CHECK_SECONDS, waits) if waits > 0 else _CHECK_SECONDS
+        return self._repairs.pause(self._clock.monotonic())
 
     async def ensure(self) -> None:
         self._certificates.keys.registered.setdefault(self, "")
         async with self._settling:
-            for _ in range(1, _ATTEMPTS):
-                # If another replica was faster, its work is looked at now.
-                with contextlib.suppress(api_errors.Conflict, api_errors.NotFound):
-                    return await self._settle()
-            return await self._settle()
+            await retries.until_written(self._settle, self._clock.sleep, api_errors.NotFound)
 
     async def _settle(self) -> None:
         calling = await self._certificates.refresh()
@@ -218,7 +205,7 @@ class _Keeper:
             self._tell(calling)
             self._settled(calling)
         elif self._respected is None:
-            self._is_fought = True
+            self._repairs.is_fought = True
 
     def _is_right(
         self,
@@ -263,7 +250,7 @@ class _Keeper:
             return True
         if is_respected and _annotation(live, DIGEST) not in replaced:
             return False
-        return self._is_rotation(calling) or now >= self._repairs.allowed_at()
+        return self._is_rotation(calling) or self._repairs.may_repair(now)
 
     def _is_rotation(self, calling: certificate_store.Calling) -> bool:
         return self._was_settled and calling != self._settled_calling
@@ -273,9 +260,7 @@ class _Keeper:
         self._settled_calling = calling
         self._certificates.keys.registered[self] = calling.key
         self._respected = None
-        if self._clock.monotonic() >= self._repairs.allowed_at():
-            # It lasted as long as the others had time to change it.
-            self._is_fought = False
+        self._repairs.settled(self._clock.monotonic())
 
     def _replaced(self, live: Mapping[str, Any]) -> dict[str, float]:
         """Return what replicas wanted that are old ones, and when that was replaced."""

@@ -1,11 +1,9 @@
-"""Serves an application to a bounded number of connections, and says who goes when there are too many.
+"""Serves an application to a bounded number of connections, each with deadlines.
 
 The HTTP library knows no such bound, no time for the header of a request, and names itself in every answer.
-Whoever holds a port open to others needs the first two, and nobody needs the third.
 """
 
 import asyncio
-import collections
 import contextlib
 import dataclasses
 import enum
@@ -23,7 +21,6 @@ from addon_operator.admission import events
 
 _LOG: Final = logging.getLogger(__name__)
 _SWEEP_SECONDS: Final = 1.0
-_YOUNG_SECONDS: Final = 1.0
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _HEADERS_MAX: Final = 32
@@ -33,7 +30,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a site grants; times are seconds."""
+    """How many connections a site takes, and how long each may take, in seconds."""
 
     connections: int
     """How many may be open, those in the middle of a handshake too."""
@@ -51,8 +48,6 @@ class Bounds:
     """The same, of those that had no good request yet."""
     unread_when_crowded: float | None = None
     """For the client to take an answer, once three quarters are open; ``None``: as long as otherwise."""
-    cuts_answers: bool = False
-    """Whether a newcomer, if all are active, gets one of who has most even if that was of use so far."""
     backlog: int = 1024
 
 
@@ -72,8 +67,6 @@ class _Member:
 
     since: float
     """When its stage began."""
-    address: str = ""
-    """Of the client, without its port."""
     stage: ConnectionStage = ConnectionStage.WAITING
     useful: bool = False
     """Whether it has had a good answer."""
@@ -243,13 +236,15 @@ class Connections:
 
     def sweep(self) -> None:
         """Close what takes too long, and what is idle if there is little room left."""
-        now, crowded = self.now(), self.number * 4 >= self.bounds.connections * 3
+        now, bounds, crowded = self.now(), self.bounds, self.number * 4 >= self.bounds.connections * 3
         for member in list(self.members.values()):
             age = now - member.since
             if age > self._longest(member, crowded=crowded):
                 self._end(member, "slow")
-            elif crowded and member.may_go and age > self._longest_when_crowded(member):
-                self._end(member, "made room")
+            elif crowded and member.may_go:
+                longest = bounds.idle_when_crowded if member.useful else bounds.unused_when_crowded
+                if age > longest:
+                    self._end(member, "made room")
 
     async def _sweep_for_ever(self) -> None:
         while True:
@@ -268,9 +263,6 @@ class Connections:
             return self.bounds.request
         return self.bounds.idle
 
-    def _longest_when_crowded(self, member: _Member) -> float:
-        return self.bounds.idle_when_crowded if member.useful else self.bounds.unused_when_crowded
-
     def _end(self, member: _Member, reason: events.Closing) -> None:
         self.forget(member)
         member.abort()
@@ -280,7 +272,7 @@ class Connections:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, client = await loop.sock_accept(listener)
+                accepted, _ = await loop.sock_accept(listener)
             except OSError as error:
                 # Otherwise it was the client who went away again.
                 if error.errno in _NO_RESOURCES:
@@ -288,20 +280,23 @@ class Connections:
                     await asyncio.sleep(_SWEEP_SECONDS)
                 continue
             try:
-                # Those of a unix socket have no address.
-                self._take(accepted, client[0] if client else "")
+                self._take(accepted)
             except Exception:  # noqa: BLE001 - one connection must not keep others from being taken
                 _LOG.exception("a connection was not taken")
                 accepted.close()
             # Those that wait are accepted without a pause; others want their turn.
             await asyncio.sleep(0)
 
-    def _take(self, accepted: socket.socket, address: str) -> None:
-        if self.number >= self.bounds.connections and not self._make_room(address):
-            accepted.close()
-            self._closed("no room", "")
-            return
-        member = _Member(self.now(), address)
+    def _take(self, accepted: socket.socket) -> None:
+        if self.number >= self.bounds.connections:
+            leaving = [member for member in self.members.values() if member.may_go]
+            if not leaving:
+                accepted.close()
+                self._closed("no room", "")
+                return
+            # Who never had a good request goes first, then who is idle for longest.
+            self._end(min(leaving, key=lambda member: (member.useful, member.since)), "made room")
+        member = _Member(self.now())
         self.members[id(member)] = member
         member.opening = asyncio.create_task(self._open(accepted, member))
         # A task that is cancelled before its first step does nothing itself.
@@ -312,26 +307,6 @@ class Connections:
         if member.transport is None:
             self.forget(member)
             accepted.close()
-
-    def _make_room(self, address: str) -> bool:
-        """Close the connection that was longest of no use, or else idle, or else one of who has most.
-
-        Nobody keeps others away with one address: who has fewer finds a place, and a moment to ask.
-        """
-        members = list(self.members.values())
-        counts = collections.Counter(each.address for each in members)
-        young, own, most = self.now() - _YOUNG_SECONDS, counts[address], max(counts.values())
-        leaving = [
-            each for each in members if each.may_go and (each.since <= young or counts[each.address] >= own)
-        ] or [
-            each
-            for each in members
-            if counts[each.address] == most > own + 1 and (self.bounds.cuts_answers or not each.useful)
-        ]
-        if not leaving:
-            return False
-        self._end(min(leaving, key=lambda member: (member.useful, member.since)), "made room")
-        return True
 
     async def _open(self, accepted: socket.socket, member: _Member) -> None:
         loop = asyncio.get_running_loop()

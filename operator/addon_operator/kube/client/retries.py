@@ -4,16 +4,40 @@ A request that was refused for load (429) was not carried out and may always go 
 connection only reads may, since a write could have been carried out.
 """
 
+import contextlib
 import dataclasses
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 from addon_operator.aio import waiting
+from addon_operator.kube import api_errors
 
 READS: Final = frozenset({"GET", "HEAD"})
 """Methods that change nothing."""
 MAX_ATTEMPTS: Final = 5
 _BACKOFF: Final = waiting.Backoff(0.2, 10.0)
 _TRANSIENT: Final = frozenset({None, 500, 502, 503, 504})
+_WRITE_ATTEMPTS: Final = 8
+_WRITE_PAUSE_SECONDS: Final = 0.1
+
+T = TypeVar("T")
+
+
+async def until_written(
+    attempt: Callable[[], Awaitable[T]],
+    sleep: waiting.Sleep,
+    *faster: type[api_errors.ApiError],
+) -> T:
+    """Call what reads an object, decides and writes it, again as long as somebody else is faster.
+
+    The write has to carry the resourceVersion that was read. ``faster`` are the errors that say so, if not
+    only :class:`.Conflict`. Raises what the last attempt raises.
+    """
+    for number in range(1, _WRITE_ATTEMPTS):
+        with contextlib.suppress(api_errors.Conflict, *faster):
+            return await attempt()
+        await sleep(_WRITE_PAUSE_SECONDS * number)
+    return await attempt()
 
 
 def delay(

@@ -19,7 +19,7 @@ from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import clock, json_types
 from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client
+from addon_operator.kube.client import client, retries
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import projections
 from addon_operator.kube.objects import own_deletions, patch_refusals
@@ -31,8 +31,6 @@ JQ_SECONDS: Final = 10.0
 MAX_RESULT_BYTES: Final = 3 << 20
 """What such an expression may give: the API server takes no request that is larger."""
 _AT_ONCE: Final = 1000
-_ATTEMPTS: Final = 10
-_PAUSE_SECONDS: Final = 0.05
 _POLLS: Final = waiting.Backoff(0.05, 1.0)
 _FIELD_MANAGER: Final = {"fieldManager": client.FIELD_MANAGER}
 _CONFIDENTIAL: Final = "Secret"
@@ -342,12 +340,7 @@ class ObjectPatcher:
                 raise
 
     async def _retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        for number in range(1, _ATTEMPTS):
-            try:
-                return await attempt()
-            except api_errors.Conflict:
-                await self._time.sleep(_PAUSE_SECONDS * number)
-        return await attempt()
+        return await retries.until_written(attempt, self._time.sleep)
 
 
 def _defines_kind(operation: object_operations.Operation) -> bool:

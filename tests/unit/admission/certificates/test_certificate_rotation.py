@@ -11,7 +11,7 @@ from tests.support import rows
 
 NOW = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
-LIVES = rotation.Lives(authority=300 * DAY, server=30 * DAY, spread=dt.timedelta(minutes=15), overlap=DAY)
+LIVES = rotation.Lives(authority=300 * DAY, server=30 * DAY, overlap=DAY)
 NAMES = frozenset({"addon-operator.system.svc"})
 FIRST = rotation.advance(None, NAMES, NOW, LIVES)
 
@@ -27,7 +27,7 @@ def end(certificate: bytes) -> dt.datetime:
 def test_the_first_certificates_are_made_together() -> None:
     assert certificates.is_signed_by(FIRST.server.certificate, FIRST.authority.certificate)
     assert certificates.facts(FIRST.server.certificate).names == NAMES
-    assert (FIRST.successor, FIRST.former) == (None, None)
+    assert FIRST.former is None
     assert FIRST.bundle == FIRST.authority.certificate
 
 
@@ -44,53 +44,14 @@ def test_the_server_is_signed_anew_after_two_thirds_of_its_life(days: float) -> 
     assert later.bundle == FIRST.bundle
 
 
-def test_a_new_authority_is_published_long_before_it_signs() -> None:
-    due = NOW + 200 * DAY
-    published = advance(FIRST, due)
-    assert published.successor is not None
-    assert published.authority == FIRST.authority
-    assert published.successor.certificate in published.bundle
-    assert certificates.is_signed_by(published.server.certificate, FIRST.authority.certificate)
-    assert advance(published, due + dt.timedelta(minutes=14)) == published
-
-
-def rotated() -> tuple[rotation.State, dt.datetime]:
-    due = NOW + 200 * DAY
-    published = advance(FIRST, due)
-    signs = due + LIVES.spread
-    return advance(published, signs), signs
-
-
 def test_a_new_authority_signs_while_the_former_is_still_trusted() -> None:
-    state, _ = rotated()
+    due = NOW + 200 * DAY
+    state = advance(FIRST, due)
     assert state.authority != FIRST.authority
     assert certificates.is_signed_by(state.server.certificate, state.authority.certificate)
-    assert state.former == FIRST.authority.certificate
     assert state.bundle == state.authority.certificate + FIRST.authority.certificate
-    assert state.successor is None
-
-
-def test_the_former_authority_is_forgotten_after_the_overlap() -> None:
-    state, signs = rotated()
-    assert advance(state, signs + 0.9 * DAY).former is not None
-    assert advance(state, signs + 1.1 * DAY).former is None
-
-
-def test_whoever_trusts_one_state_trusts_the_servers_of_its_neighbours() -> None:
-    at = NOW + 195 * DAY
-    state = advance(FIRST, at)
-    for _ in range(60):
-        at += dt.timedelta(hours=6)
-        following = advance(state, at)
-        for server, trusted in ((following.server, state.bundle), (state.server, following.bundle)):
-            authorities = [
-                one + b"-----END CERTIFICATE-----\n"
-                for one in trusted.split(b"-----END CERTIFICATE-----\n")[:-1]
-            ]
-            assert any(certificates.is_signed_by(server.certificate, one) for one in authorities)
-        assert end(following.server.certificate) > at + 5 * DAY
-        state = following
-    assert state.authority != FIRST.authority
+    assert advance(state, due + 0.9 * DAY).former == FIRST.authority.certificate
+    assert advance(state, due + 1.1 * DAY).former is None
 
 
 @rows.each(
@@ -124,17 +85,6 @@ def test_without_a_usable_authority_all_is_made_anew(authority: certificates.Key
     assert not rotation.has_usable_authority(state, NOW)
     made = advance(state, NOW)
     assert certificates.is_signed_by(made.server.certificate, made.authority.certificate)
-
-
-@rows.each(
-    "parts",
-    [
-        pytest.param({"former": b"rubbish"}, id="former"),
-        pytest.param({"successor": certificates.KeyPair(b"rubbish", b"rubbish")}, id="successor"),
-    ],
-)
-def test_damaged_other_parts_are_dropped(parts: dict[str, bytes]) -> None:
-    assert advance(dataclasses.replace(FIRST, **parts), NOW) == FIRST  # type: ignore[arg-type]  # by name
 
 
 def test_a_server_gets_the_names_that_it_lacks_and_keeps_those_that_it_has() -> None:

@@ -189,13 +189,13 @@ async def test_counts_that_cannot_be_written_wait_for_the_next_time(
     statuses: preset_status.PresetStatuses, server: ApiServer
 ) -> None:
     store = Store(server, preset(status=VALID))
-    store.conflicts = 5
+    store.conflicts = 8
     statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
     await statuses.flush()
     assert store.patches == []
     statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
     await statuses.flush()
-    assert store.status["injected"] == 502
+    assert store.status["injected"] == 802
 
 
 async def test_a_preset_that_is_gone_is_not_written(

@@ -138,33 +138,6 @@ class Definitions:
         return api_server.Answer({"metadata": {"resourceVersion": "9"}, "items": items})
 
 
-class StoredObjects:
-    """Two objects, of which one is stored in the old version."""
-
-    def __init__(self, definitions: Definitions) -> None:
-        definitions.make(stored=("v1", "v2"))
-        self.written: list[str] = []
-        self.is_refused = False
-        server, collection = definitions.server, "/apis/example.com/v2/crontabs"
-        metadata = [{"name": name, "namespace": "n", "resourceVersion": "1"} for name in ("a", "b")]
-        items = [{"kind": "CronTab", "metadata": each} for each in metadata]
-        server.on("GET", collection, {"metadata": {"resourceVersion": "9"}, "items": items})
-        for name in ("a", "b"):
-            server.on("PUT", f"/apis/example.com/v2/namespaces/n/crontabs/{name}", self._put)
-
-        def patch(asked: api_server.Asked) -> api_server.Answer:
-            definitions.edit(**asked.body)
-            return api_server.Answer(definitions.by_name[CRD])
-
-        server.on("PATCH", f"{conversion_specs.path_of(CRD)}/status", patch)
-
-    def _put(self, asked: api_server.Asked) -> api_server.Answer:
-        if self.is_refused:
-            return api_server.status(422, "Invalid", "conversion webhook failed")
-        self.written.append(asked.body["metadata"]["name"])
-        return api_server.Answer(asked.body)
-
-
 def _merge(target: dict[str, Any], patch: dict[str, Any]) -> None:
     for key, value in patch.items():
         if value is None:
@@ -205,11 +178,6 @@ def definitions(site: Site) -> Definitions:
     return site.definitions
 
 
-@pytest.fixture
-def objects(site: Site) -> StoredObjects:
-    return StoredObjects(site.definitions)
-
-
 async def look(registrar: conversion_registration.ConversionRegistrar) -> None:
     """Let the registrar look at its definitions once."""
     keeping = asyncio.create_task(registrar.keep())
@@ -248,7 +216,7 @@ async def test_it_is_set_back_to_what_it_was(site: Site, before: dict[str, Any])
     registrar = site.start()
     await registrar.register("cron", {CRD: ["x.sh"]})
     assert site.definitions.conversion() != before
-    await registrar.remove("cron")
+    await registrar.register("cron", {})
     assert site.definitions.conversion() == before
     assert site.definitions.note() == {}
     assert [level for level, _ in site.log.lines] == ["info", "info"]
@@ -256,7 +224,7 @@ async def test_it_is_set_back_to_what_it_was(site: Site, before: dict[str, Any])
 
 async def test_it_is_set_back_by_a_later_operator_too(site: Site, definitions: Definitions) -> None:
     await site.start().register("cron", {CRD: ["x.sh"]})
-    await site.start().remove("cron")
+    await site.start().register("cron", {})
     assert definitions.conversion() == NONE
 
 
@@ -281,11 +249,11 @@ async def test_what_cannot_be_set_back_is_the_error_of_its_module_alone_and_trie
     await registrar.keep_only([])
     assert site.definitions.conversion(OTHER) == NONE
     assert registrar.leaving == {"cron"}, "its hook is asked until it is set back"
-    await registrar.let_go("jobs")
+    await registrar.end("jobs")
     with pytest.raises(errors.AddonOperatorError, match=r"policy\.example denied the request"):
-        await registrar.let_go("cron")
+        await registrar.end("cron")
     site.definitions.refused.clear()
-    await registrar.let_go("cron")
+    await registrar.end("cron")
     assert site.definitions.conversion() == NONE
     assert registrar.leaving == frozenset()
 
@@ -306,75 +274,58 @@ async def test_a_definition_of_two_owners_stays_until_both_are_gone(
     await registrar.register("cron", {CRD: ["x.sh"]})
     await registrar.register("web", {CRD: ["x.sh"]})
     assert definitions.note()["hooks"] == [["cron", "x.sh"], ["web", "x.sh"]]
-    await registrar.remove("cron")
+    await registrar.register("cron", {})
     assert definitions.conversion()["strategy"] == "Webhook"
-    await registrar.remove("web")
+    await registrar.register("web", {})
     assert definitions.conversion() == NONE
 
 
-async def test_objects_that_only_hooks_can_convert_are_moved_before_it_is_set_back(
-    site: Site, objects: StoredObjects
+async def test_where_only_hooks_can_convert_what_is_stored_the_conversion_stays_and_says_why(
+    site: Site,
 ) -> None:
+    site.definitions.make(stored=("v1", "v2"))
+    await site.start().register("cron", {CRD: ["x.sh"]})
     registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
     await registrar.keep_only(["web"])
+    assert registrar.leaving == {"cron"}, "the next operator knows that, too"
+    await registrar.end("web")
+    with pytest.raises(
+        conversion_registration.ConversionNeededError,
+        match=rf"objects of CustomResourceDefinition {CRD} may be stored in v1, where only hooks can convert "
+        "them, .*: have all of them stored in v2, or give it up",
+    ):
+        await registrar.end("cron")
+    await look(registrar)
     assert site.definitions.conversion()["strategy"] == "Webhook"
-    assert registrar.leaving == {"cron"}
-    assert objects.written == []
-    await registrar.let_go("web")
-    assert objects.written == [], "nothing of it is converted"
-    await registrar.let_go("cron")
-    assert objects.written == ["a", "b"]
-    assert site.definitions.by_name[CRD]["status"] == {"storedVersions": ["v2"]}
+    assert site.log.lines[-1] == ("warning", registrar.trouble(CRD))
+    site.definitions.edit(status={"storedVersions": ["v2"]})
+    await registrar.end("cron")
     assert site.definitions.conversion() == NONE
     assert registrar.leaving == frozenset()
 
 
-async def test_what_cannot_be_moved_stays_converted_and_is_an_error_that_says_what_to_do(
-    site: Site, objects: StoredObjects
-) -> None:
+async def test_it_is_set_back_by_and_by_if_no_removal_asks_for_it(site: Site) -> None:
+    site.definitions.make(stored=("v1", "v2"))
     registrar = site.start()
     await registrar.register("cron", {CRD: ["x.sh"]})
     await registrar.keep_only([])
-    objects.is_refused = True
-    with pytest.raises(
-        conversion_registration.NotMovedError,
-        match=rf"objects of CustomResourceDefinition {CRD} may be stored in v1, where only hooks can convert "
-        "them, and cannot be moved to v2: .*conversion webhook failed.*; have a module's hook convert them",
-    ):
-        await registrar.let_go("cron")
-    assert site.definitions.conversion()["strategy"] == "Webhook"
-    assert site.definitions.by_name[CRD]["status"] == {"storedVersions": ["v1", "v2"]}
-    assert registrar.leaving == {"cron"}
-    later = site.start()
-    await later.keep_only([])
-    assert later.leaving == {"cron"}, "the next operator knows that, too"
-    objects.is_refused = False
-    await later.let_go("cron")
+    site.bundle.key = "k2"
+    await look(registrar)
+    assert site.definitions.client_config()["service"]["path"] == f"/k2/convert/{CRD}"
+    site.definitions.edit(status={"storedVersions": ["v2"]})
+    await look(registrar)
     assert site.definitions.conversion() == NONE
 
 
-async def test_objects_are_moved_by_and_by_if_no_removal_asks_for_it(
-    site: Site, objects: StoredObjects
-) -> None:
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
-    await registrar.keep_only([])
-    moving = asyncio.create_task(registrar.keep_moving())
-    await clocks.settle()
-    moving.cancel()
-    assert site.definitions.conversion() == NONE
-    assert objects.written == ["a", "b"]
-
-
-async def test_a_module_that_is_enabled_again_converts_on(site: Site, objects: StoredObjects) -> None:
+async def test_a_module_that_is_enabled_again_converts_on(site: Site) -> None:
+    site.definitions.make(stored=("v1", "v2"))
     registrar = site.start()
     await registrar.register("cron", {CRD: ["x.sh"]})
     await registrar.keep_only([])
     await registrar.register("cron", {CRD: ["x.sh"]})
-    await registrar.let_go("cron")
+    await registrar.end("cron")
     assert site.definitions.conversion()["strategy"] == "Webhook"
-    assert (registrar.leaving, objects.written) == (frozenset(), [])
+    assert (registrar.leaving, registrar.trouble(CRD)) == (frozenset(), "")
 
 
 @pytest.mark.parametrize(
@@ -396,7 +347,7 @@ async def test_an_edit_by_somebody_is_undone(
     await look(registrar)
     assert orjson.loads(before) == definitions.conversion()
     assert site.log.lines[-1][1].endswith("spec.conversion was changed by somebody and has been restored")
-    await registrar.remove("cron")
+    await registrar.register("cron", {})
     assert definitions.conversion() == NONE
 
 

@@ -127,7 +127,12 @@ class Resting(waiting.SystemTime):
 
     @override
     async def sleep(self, seconds: float) -> None:
-        await asyncio.Event().wait()
+        if seconds >= 1.0:
+            await asyncio.Event().wait()
+
+    @override
+    def jitter(self) -> float:
+        return 1.0
 
 
 @dataclasses.dataclass

@@ -8,7 +8,7 @@ from aiohttp import web
 from typing_extensions import override
 
 from addon_operator.admission.registration import registration_specs as specs
-from addon_operator.admission.registration import registration_watch
+from addon_operator.admission.registration import upkeep
 from addon_operator.kube.client import client
 from tests.support import api_server
 
@@ -94,7 +94,7 @@ async def watch(server: Server, *answers: int | list[bytes]) -> Run:
 
     async with client.KubeClient(api_server.access_to(server.url, tokens)) as kube:
         with pytest.raises(EndOfTestError):
-            await registration_watch.keep(
+            await upkeep.watch(
                 kube, CONFIGURATION.collection, CONFIGURATION.name, Changes(run), Pausing(run, server)
             )
     run.tokens = tokens.loaded

@@ -10,7 +10,6 @@ import pytest
 from aiohttp import web
 
 from addon_operator.admission.server import connections, site
-from tests.support import rows
 from tests.unit.admission import tls_clients
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -48,10 +47,10 @@ class Site:
         self.port = listener.getsockname()[1]
         await self.served.start([listener])
 
-    async def connect(self, address: str = "127.0.0.1") -> Streams:
-        """One more connection, from that address, which the site has taken note of."""
+    async def connect(self) -> Streams:
+        """One more connection, which the site has taken note of."""
         taken = self.served.number + len(self.closed)
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(address, 0))
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         self._open.callback(writer.close)
         while self.served.number + len(self.closed) == taken:  # noqa: ASYNC110 - only the socket knows
             await asyncio.sleep(0)
@@ -117,57 +116,6 @@ async def test_who_is_being_answered_never_goes_and_one_too_many_is_turned_away(
         assert site.closed == ["no room"]
         site.gate.set()
         assert [answer[:15] for answer in await asyncio.gather(*asked)] == [b"HTTP/1.1 200 OK"] * 2
-
-
-@rows.each("cuts_answers", [False, True], ids=["of no use so far", "of use before"])
-async def test_who_has_all_connections_gives_one_up_to_somebody_else(cuts_answers: bool) -> None:
-    async with serving(connections=3, cuts_answers=cuts_answers) as site:
-        greedy = [await site.connect() for _ in range(3)]
-        if cuts_answers:
-            for each in greedy:
-                await ask(each)
-                await site.entered.acquire()
-        site.gate.clear()
-        for each in greedy:
-            each[1].write(GET)
-            await site.entered.acquire()
-            site.now += 1
-        probe = asyncio.create_task(ask(await site.connect("127.0.0.2")))
-        assert await is_closed(greedy[0])
-        await site.entered.acquire()
-        assert await is_closed(await site.connect("127.0.0.2"))
-        assert await is_closed(await site.connect())
-        assert site.closed == ["made room", "no room", "no room"]
-        site.gate.set()
-        assert (await probe)[:15] == b"HTTP/1.1 200 OK"
-
-
-async def test_who_has_most_connections_takes_none_of_somebody_who_is_about_to_ask() -> None:
-    async with serving(connections=3) as site:
-        site.gate.clear()
-        for greedy in [await site.connect() for _ in range(2)]:
-            greedy[1].write(GET)
-            await site.entered.acquire()
-        probe = await site.connect("127.0.0.2")
-        assert await is_closed(await site.connect())
-        site.now += 2
-        await site.connect()
-        assert await is_closed(probe)
-        assert site.closed == ["no room", "made room"]
-
-
-async def test_whose_requests_were_good_keeps_them_where_answers_are_not_cut() -> None:
-    async with serving(connections=2) as site:
-        asked = [await site.connect() for _ in range(2)]
-        for each in asked:
-            await ask(each)
-            await site.entered.acquire()
-        site.gate.clear()
-        for each in asked:
-            each[1].write(GET)
-            await site.entered.acquire()
-        assert await is_closed(await site.connect("127.0.0.2"))
-        assert site.closed == ["no room"]
 
 
 async def test_a_header_that_trickles_in_is_not_waited_for() -> None:

@@ -426,6 +426,7 @@ class ModuleRunner:
         finally:
             self.states.note_leaving(name, "")
         # As long as objects need its hooks to be converted, it stays.
+
     async def _after_helm(self, task: tasks.Task, module: state.ModuleState) -> None:
         try:
             await self.hooks.run(task, module, hook_config.LifecycleBinding.AFTER_HELM)

@@ -27,6 +27,12 @@ def pods_made(site: operator_site.Site) -> list[str]:
     return [event["message"] for event in events]
 
 
+def hook_pods(site: operator_site.Site) -> list[dict[str, Any]]:
+    """The pods of the hook that is there; nothing while one of them is on its way out."""
+    pods = site.objects("pods", labelSelector="job-name=migrate")
+    return pods if len(pods) == 1 and "deletionTimestamp" not in pods[0]["metadata"] else []
+
+
 def waiting_row(site: operator_site.Site, name: str) -> dict[str, Any] | None:
     """The module as it is listed, once an edit of it waits."""
     row = site.module_rows()[name]
@@ -256,7 +262,7 @@ def test_a_newer_wish_ends_a_call_of_helm_whose_own_hook_gets_nowhere(site: oper
         """
     (web / "templates" / "job.yaml").write_text(textwrap.dedent(job))
     (web / "values.yaml").write_text('web: {color: green, image: ""}\nwebEnabled: true\n')
-    operator = site.start().wait_ready()
+    operator = site.start(WATCH_MODULES="yes").wait_ready()
 
     site.config(web="{color: red, image: mistyped}")
     operator.wait_until(
@@ -264,9 +270,11 @@ def test_a_newer_wish_ends_a_call_of_helm_whose_own_hook_gets_nowhere(site: oper
     )
     site.config(web="{color: blue, image: mistyped}")
     operator.wait_until(lambda: len(pods_made(site)) == 2, "the call is ended, and another one is made")
-    operator.wait_logged("the call of Helm is ended for a newer wish: Job migrate")
+    operator.wait_logged("the call of Helm is ended for a newer wish: Job migrate: ", "pod migrate-")
+    site.chart(web, {"color": "{{ .Values.web.color }}", "is-new": "so"})
+    operator.wait_until(lambda: len(pods_made(site)) == 3, "a changed chart ends it, too")
 
-    (pod,) = site.objects("pods", labelSelector="job-name=migrate")
+    (pod,) = operator.wait_until(lambda: hook_pods(site), "the hook of the last call")
     running = {"containerStatuses": [{
         "name": "migrate", "image": "x", "imageID": "x", "ready": True, "restartCount": 0,
         "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
@@ -276,13 +284,31 @@ def test_a_newer_wish_ends_a_call_of_helm_whose_own_hook_gets_nowhere(site: oper
         "patch", "pod", name, "--subresource=status", "-p", orjson.dumps({"status": running}).decode()
     )
     site.config(web='{color: white, image: ""}')
-    row = operator.wait_until(lambda: waiting_row(site, "web"), "a hook that works is let end")
-    assert "its run is under way" in row["editWaits"]
+    waits = f"Helm waits for its hook Job migrate: pod {name} works"
+    operator.wait_until(
+        lambda: waits in (waiting_row(site, "web") or {"editWaits": ""})["editWaits"],
+        "a hook that works is let end",
+    )
     succeeded = {"status": {"phase": "Succeeded"}}
     site.kubectl("patch", "pod", name, "--subresource=status", "-p", orjson.dumps(succeeded).decode())
-    operator.wait_until(lambda: site.data("web") == {"color": "white"}, "then the edit is applied")
+    operator.wait_until(
+        lambda: site.data("web") == {"color": "white", "is-new": "so"}, "then the edit is applied"
+    )
     operator.wait_until(lambda: site.module_rows()["web"]["state"] == "Ready", "and the record is right")
     assert site.deployed() == {"web": max(site.revisions().values())}
+
+    site.config(web="{color: black, image: mistyped}")
+    operator.wait_until(lambda: len(pods_made(site)) == 4, "Helm waits for its hook again")
+    (pod,) = operator.wait_until(lambda: hook_pods(site), "its pod")
+    name = pod["metadata"]["name"]
+    site.kubectl(
+        "patch", "pod", name, "--subresource=status", "-p", orjson.dumps({"status": running}).decode()
+    )
+    site.config(web='{color: green, image: ""}')
+    operator.wait_until(lambda: waiting_row(site, "web"), "it works, and the edit waits for it")
+    ran = site.command("module", "run", "web", "--now", "--wait")
+    assert ran.returncode == 0, ran.stderr
+    operator.wait_until(lambda: site.data("web") == {"color": "green", "is-new": "so"}, "not with --now")
 
 
 def test_what_others_make_of_records_and_module_objects_is_seen_and_put_right(

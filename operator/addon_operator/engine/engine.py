@@ -240,9 +240,10 @@ class Engine:
         return is_run and waiting is not None and module in waiting.awaits_health
 
     def _run_now(self, wanted: intents.RunWanted) -> None:
-        """Run the module past its windows, or remove it if it is disabled."""
+        """Run the module past its windows, or remove it if it is disabled; it ends the call of Helm."""
         self._runner.releases.windows.let_pass(wanted.module)
         if wanted.module in self._states.enabled:
+            self._runner.releases.stop(wanted.module, "'module run --now'")
             self._run_module(wanted.module, wanted.activation, at_once=wanted.at_once)
         else:
             self.converger.request(wanted.activation)

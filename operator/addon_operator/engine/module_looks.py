@@ -133,6 +133,7 @@ class ModuleLooks:
                 (waits_for, f"for {', '.join(waits_for)}"),
                 (module.awaits_health, f"until {module.awaited} healthy"),
                 (module.last_error_without_values, "for the next try of what failed"),
+                (module.helm_hook, module.at_hook),
                 (under_way, "its run is under way"),
                 (of_all, f"the global hook {_runs(of_all)}"),
                 (failing, f"for the next try of what failed: {_failed(failing)}"),

@@ -160,6 +160,12 @@ class ModuleStates:
             self.mark(name, engine_state.ModuleStatus.PENDING)
             self._explain(state)
 
+    def note_hook(self, name: names.ModuleName, told: str) -> None:
+        """Note for which of its own hooks Helm waits; with an empty text, for none."""
+        if (state := self._states.get(name)) is not None and state.helm_hook != told:
+            state.helm_hook = told
+            self._explain(state)
+
     def note_leaving(self, name: names.ModuleName, leaving: str) -> None:
         """Note which objects of its release wait for finalizers; with an empty text, none do any more."""
         state = self._states.get(name)

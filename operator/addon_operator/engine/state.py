@@ -179,6 +179,8 @@ class ModuleState:
     """Whether a discovery has decided about it; until then nothing is said of it."""
     awaits_config: bool = False
     """Whether nothing is done with it because ConfigMap or Secret, which were there before, are missing."""
+    helm_hook: str = ""
+    """For which of its own hooks the call of Helm under way waits, and how its pod is; empty if for none."""
     leaving: str = ""
     """That objects of its release, which is or was removed, wait for finalizers; empty if none do."""
     suspended: suspension.Suspension | None = None
@@ -249,6 +251,11 @@ class ModuleState:
         return " and ".join(names_of) + (" is" if len(names_of) == 1 else " are")
 
     @property
+    def at_hook(self) -> str:
+        """That Helm waits for a hook of its own; empty if it does not."""
+        return f"Helm waits for its hook {self.helm_hook}" if self.helm_hook else ""
+
+    @property
     def with_status(self) -> str:
         """Its name, and how it is: ``db (Failed)``."""
         return f"{self.module.name} ({self.status})"
@@ -265,6 +272,8 @@ class ModuleState:
             waits = f"waits until {self.awaited} healthy"
         if self.awaits_config:
             waits = AWAITS_CONFIG
+        if self.helm_hook:
+            waits = self.at_hook
         if self.leaving:
             waits = self.leaving
         if self.suspended is not None:

@@ -167,6 +167,8 @@ def _not_ready(module: state.ModuleState) -> _Said:
 def _waits_for_run(module: state.ModuleState) -> _Said:
     """Say what is under way; that it is left alone, or that an upgrade waits, is no less so meanwhile."""
     begin, reason = _UNDER_WAY.get(module.status, "The last run failed."), str(module.status)
+    if module.helm_hook:
+        begin = f"{begin.removesuffix('.')}; {module.at_hook}."
     waiting = module.beside.edit_waits
     if waiting and module.status is _Status.RUNNING:
         is_older = module.edits_seen != module.edits

@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from addon_operator.aio import threads
+from addon_operator.aio import threads, waiting
 from addon_operator.documents import json_pointers
 from addon_operator.engine import events, module_requests, tasks
 from addon_operator.engine.drift import drift, followed_releases, module_healths
@@ -24,6 +24,8 @@ from addon_operator.values.patches import hook_values
 
 _T = TypeVar("_T")
 _NAMED: Final = 3
+LONG_SECONDS: Final = 10.0
+"""Between two looks at what a call of Helm waits for."""
 STUCK_SECONDS: Final = 1.5
 """Between two looks at the pods of Helm's own hook; if both show none that runs, the call gets nowhere."""
 
@@ -356,25 +358,34 @@ class ModuleReleases:
             await self._manager.test(asked)
             await self._manager.mark(module.name, release.TESTED_LABEL)
 
-    def stop(self, module: names.ModuleName) -> None:
+    def stop(self, module: names.ModuleName, why: str = "") -> None:
         """End a running :meth:`ensure` or :meth:`remove` of the module: Helm's processes are ended, and then
         it raises :class:`.SupersededError`.
         """
         if (work := self._working.get(module)) is not None:
+            if why:
+                self._tell(events.Warned(f"module {module}: the call of Helm is ended for {why}"))
             work.cancel()
 
-    async def stop_stuck(self, module: names.ModuleName) -> None:
-        """End a running :meth:`ensure`, as :meth:`stop` does, once a hook of Helm's call gets nowhere."""
-        before = ""
+    async def watch_hook(
+        self, module: names.ModuleName, newer: asyncio.Event, note: Callable[[str], object]
+    ) -> None:
+        """Note which of its hooks a running :meth:`ensure` waits for.
+
+        Once something ``newer`` is wanted, it is ended, as by :meth:`stop`, if that hook gets nowhere.
+        """
+        was_stuck = False
         while True:
-            told = await self._manager.stuck_hook(module)
-            if told and before:
-                text = f"module {module}: the call of Helm is ended for a newer wish: {told}"
-                self._tell(events.Warned(text))
-                self.stop(module)
+            if not newer.is_set():
+                await waiting.wait_within(newer, LONG_SECONDS)
+            told, is_stuck = await self._manager.hook_at_work(module)
+            note(told)
+            if newer.is_set() and was_stuck and is_stuck:
+                self.stop(module, f"a newer wish: {told}")
                 return
-            before = told
-            await asyncio.sleep(STUCK_SECONDS)
+            was_stuck = newer.is_set() and is_stuck
+            if newer.is_set():
+                await asyncio.sleep(STUCK_SECONDS)
 
     def hold_removal(
         self,

@@ -22,6 +22,7 @@ Source: steps 5 and 6 of "Steps of addon-operator lifecycle" in the documentatio
 import asyncio
 import collections
 import contextlib
+import functools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
@@ -395,18 +396,17 @@ class ModuleRunner:
 
     @contextlib.asynccontextmanager
     async def _giving_way(self, task: tasks.Task, name: names.ModuleName) -> AsyncIterator[None]:
-        """End Helm for a newer wish as soon as a hook of its own gets nowhere."""
-
-        async def give_way() -> None:
-            await task.stopping.wait()
-            await self.releases.stop_stuck(name)
-
-        watching = asyncio.create_task(give_way(), name=f"newer wish for {name}")
+        """Note for which of its own hooks Helm waits, and end it for a newer wish if that gets nowhere."""
+        note = functools.partial(self.states.note_hook, name)
+        watching = asyncio.create_task(
+            self.releases.watch_hook(name, task.stopping, note), name=f"hook of Helm of {name}"
+        )
         try:
             yield
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
+            note("")
 
     async def _wait_for_others(
         self,

@@ -99,8 +99,10 @@ async def free_jobs(
             await live.delete(module, resource)
 
 
-async def stuck(live: live_objects.LiveObjects, module: names.ModuleName, hooks: Iterable[str]) -> str:
-    """Say which hook of a call under way gets nowhere, and why; empty if none does.
+async def at_work(
+    live: live_objects.LiveObjects, module: names.ModuleName, hooks: Iterable[str]
+) -> tuple[str, bool]:
+    """Say which hook a call under way waits for, and how its pod is, and whether it gets nowhere.
 
     An image that is mistyped, a pod that no node takes, or a crash loop is waited for as long as
     ``HELM_TIMEOUT`` allows, and the edit that mends it would wait as long. A hook that works, such as a
@@ -110,11 +112,16 @@ async def stuck(live: live_objects.LiveObjects, module: names.ModuleName, hooks:
         group = resource.api_version.rpartition("/")[0]
         if (group, resource.kind) in resource_health.WORK and not _ends(body):
             pods = await _pods(live, body, _MOST_OF_CALL)
-            if any(_has_running(pod) or _has_succeeded(pod) for pod in pods):
-                return ""
-            why = pod_causes.cause_of_pods(pods) or "none of its containers runs"
-            return f"{resource.kind} {resource.name}: {why}"
-    return ""
+            hook, pod = f"{resource.kind} {resource.name}", "".join(_named(pods[-1:]))
+            if working := [each for each in pods if _has_running(each) or _has_succeeded(each)]:
+                return f"{hook}: pod {''.join(_named(working[:1]))} works", False
+            why = pod_causes.cause_of_pods(pods) or f"no container of {f'pod {pod}' if pod else 'it'} runs"
+            return f"{hook}: {why}", True
+    return "", False
+
+
+def _named(pods: Iterable[manifests.Object]) -> Iterator[str]:
+    return (str(pod["metadata"]["name"]) for pod in pods)
 
 
 def _ends(body: manifests.Object) -> bool:

@@ -360,18 +360,18 @@ class ReleaseManager:
         """Read what the manifest of a module would be made from; raises as :meth:`.ChartRenderer.inputs`."""
         return await self._planner.renderer.inputs(request)
 
-    async def stuck_hook(self, module: names.ModuleName) -> str:
-        """Return which hook of the call of Helm under way gets nowhere, and why; empty if nobody knows.
+    async def hook_at_work(self, module: names.ModuleName) -> tuple[str, bool]:
+        """Return which hook the call of Helm under way waits for; empty if it does not, or nobody knows.
 
-        See :func:`.hook_objects.stuck`.
+        See :func:`.hook_objects.at_work`.
         """
         with contextlib.suppress(helm_errors.ReleaseRecordError, api_errors.KubernetesError):
             last = (await self._records.history(module))[-1:]
             if last and last[0].revision.is_busy:
                 # It names objects to look at: whoever wrote it, nothing is done to them.
                 content = await self._records.content(last[0], whoever=True)
-                return await hook_objects.stuck(self._planner.live, module, content.hooks)
-        return ""
+                return await hook_objects.at_work(self._planner.live, module, content.hooks)
+        return "", False
 
     async def revision_inputs(self, module: names.ModuleName) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with, and where hooks wrote to; ``None`` without a release.

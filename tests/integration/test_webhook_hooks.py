@@ -83,7 +83,7 @@ def write_hosts(site: operator_site.Site, other: str) -> None:
           fail) echo "the reason, for the log" >&2; exit 3 ;;
           odd) echo '{"alowed": true}' > "$VALIDATING_RESPONSE_PATH"; exit 0 ;;
           killed) kill -KILL $$ ;;
-          chatty) seq 20000; setsid sleep 300 & echo "left $! behind" ;;
+          chatty) seq 20000; sleep 300 & echo "left $! behind" ;;
         esac
         jq -c --arg host "$host" 'if any(.[0].snapshots.hosts[]; .filterResult == $host)
           then {allowed: false, message: "\\($host) is taken"} else {allowed: true} end' \\

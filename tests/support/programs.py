@@ -95,7 +95,6 @@ class Programs(children.Children):
         capture_stderr: int = 0,
         kill_grace: float = children.KILL_GRACE,
         leaves_nothing: bool = False,
-        mark: str = "",
         bounds: children.ChildBounds | None = None,
     ) -> children.ChildResult:
         call = Call(argv, env, cwd)

@@ -258,7 +258,6 @@ class FakeHelm(children.Children):
         capture_stderr: int = 0,
         kill_grace: float = children.KILL_GRACE,
         leaves_nothing: bool = False,
-        mark: str = "",
         bounds: children.ChildBounds | None = None,
     ) -> children.ChildResult:
         arguments = [str(argument) for argument in argv[1:]]

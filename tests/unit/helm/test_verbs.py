@@ -40,7 +40,6 @@ class Recorder(children.Children):
         capture_stderr: int = 0,
         kill_grace: float = children.KILL_GRACE,
         leaves_nothing: bool = False,
-        mark: str = "",
         bounds: children.ChildBounds | None = None,
     ) -> children.ChildResult:
         self.argv = [str(word) for word in argv[1:]]

@@ -280,7 +280,6 @@ class HookProcesses:
                 kill_grace=QUESTION_GRACE if is_asked else children.KILL_GRACE,
                 # Nobody counts requests: what each of them left would add up.
                 leaves_nothing=is_asked,
-                mark=next(iter(variables)),
                 on_stdout_line=hook_lines.both(keep, log.handler("stdout")),
                 capture_stdout=capture_stdout,
                 on_stderr_line=hook_lines.both(keep, log.handler("stderr")),

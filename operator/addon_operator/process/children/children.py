@@ -119,7 +119,6 @@ class Children:
         capture_stderr: int = 0,
         kill_grace: float = KILL_GRACE,
         leaves_nothing: bool = False,
-        mark: str = "",
         bounds: ChildBounds | None = None,
     ) -> ChildResult:
         """Run a program to its end, with nothing on its standard input, in a process group of its own.
@@ -128,7 +127,7 @@ class Children:
         and ``capture_stderr`` bytes are kept. After ``timeout`` seconds the group gets SIGTERM and,
         ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled it is ended in the same
         way, and only then does that go on; a second one kills at once. With ``leaves_nothing``, what the
-        program leaves in its group when it ends is killed; by ``mark``, a variable of its own, what left it.
+        program leaves in its group when it ends is killed.
 
         Raises :class:`ChildStartError` if it cannot be started, :class:`.FencedError` if the fence says no.
         """
@@ -148,7 +147,6 @@ class Children:
                 stdout=stdout.write_end,
                 stderr=stderr.write_end,
                 limits={} if bounds is None else bounds.limits,
-                mark=f"{mark}={env[mark]}" if mark else "",
                 is_limited=self._fence is not fencing.OPEN,
             )
             stdout.close_write_end()
@@ -178,23 +176,19 @@ class _Ending:
         try:
             await self._wait_for_exit(timeout)
             if self.timed_out:
-                self._leaves_nothing = True
                 await self._end_group(grace)
             elif self._leaves_nothing:
-                self._child.signal_group(signal.SIGKILL)
-            if self._leaves_nothing:
                 # It would hold the pipes open.
-                await self._child.reap(leaves_nothing=True)
+                self._child.signal_group(signal.SIGKILL)
             await _drain(streams)
         except asyncio.CancelledError:
-            self._leaves_nothing = True
             await self._end_group_whatever_comes(grace)
             raise
         except BaseException:
             self._child.signal_group(signal.SIGKILL)
             raise
         finally:
-            self.exit = await self._child.reap(leaves_nothing=self._leaves_nothing)
+            self.exit = await self._child.reap()
             self.wall_seconds = (self._child.ended_at or time.monotonic()) - self._started
 
     async def _wait_for_exit(self, timeout: float | None) -> None:

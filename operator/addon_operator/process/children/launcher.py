@@ -79,12 +79,10 @@ class Launcher:
         stdout: int,
         stderr: int,
         limits: Mapping[int, int],
-        mark: str = "",
         is_limited: bool = True,
     ) -> int:
         """Start a program in a session of its own with an empty standard input; its process id.
 
-        By ``mark``, an entry of ``env`` that no other program has, :meth:`end` finds what it leaves behind.
         Without ``is_limited`` the program may run, and be started, after :meth:`limit`, too.
         ``limits`` bound what the program, and each process that it starts, takes: ``resource.RLIMIT_…``.
         ``stdout`` and ``stderr`` are file descriptors; they stay the caller's to close. Raises
@@ -98,7 +96,6 @@ class Launcher:
             "env": {**env},
             "cwd": _directory(cwd),
             "limits": [*limits.items()],
-            "mark": mark,
             "is_limited": is_limited,
         }
         request = launcher_main.START + json.dumps(asked).encode()
@@ -109,21 +106,14 @@ class Launcher:
                 answer = await self._ask_again(launcher_main.START, [stdout, stderr, document])
         if "pid" in answer:
             pid = int(answer["pid"])
-            self._children[pid] = {"pid": pid, "mark": mark, "is_limited": is_limited}
+            self._children[pid] = {"pid": pid, "is_limited": is_limited}
             self._on_start(pid)
             return pid
         number = int(answer["errno"])
         raise OSError(number, os.strerror(number))
 
-    async def end(self, pid: int) -> Exit:
-        """Kill what a child that has ended left behind, in its session or another, and reap it."""
-        return await self._reap(pid, b"%s %d" % (launcher_main.END, pid))
-
     async def reap(self, pid: int) -> Exit:
         """Take the exit of a child that has ended; once. A cancellation waits for that."""
-        return await self._reap(pid, b"%d" % pid)
-
-    async def _reap(self, pid: int, message: bytes) -> Exit:
         answer: dict[str, Any] = {}
         try:
             # One that is lost meanwhile has a successor, unless it was closed.
@@ -131,7 +121,7 @@ class Launcher:
                 if self._socket is None:
                     break
                 with contextlib.suppress(OSError):
-                    answer = await self._ask(message)
+                    answer = await self._ask(b"%d" % pid)
                     break
         finally:
             self._children.pop(pid, None)

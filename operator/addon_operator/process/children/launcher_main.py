@@ -5,8 +5,8 @@ Children of a large operator would all report its size; children of this small p
 the operator dies without a word, the launcher ends the process groups that it has started. It does the same
 when a time limit passes that the operator has set and not moved on, as one that is stopped or hangs cannot.
 
-It also inherits what a child leaves behind, in whatever session, where the kernel lets it. So what is left of
-a run can be found and ended: by its mark, an entry of the environment that no other run has.
+It also inherits and reaps what a child leaves behind, where the kernel lets it. What left its process group
+runs on: nobody looks for it.
 
 If it is killed, or hangs, the operator inherits its children and starts another one, which *adopts* them: it
 ends them as its own, but the operator reaps them.
@@ -29,15 +29,12 @@ import time
 REQUEST_FDS = 3
 LIMIT = b"limit"
 ADOPT = b"adopt "
-END = b"end"
 START = b"start "
 MAX_MESSAGE = 32 * 1024
 """A larger request comes as a file in memory."""
 _GRACE = 5.0
 _POLL = 0.05
 _SET_CHILD_SUBREAPER = 36
-_TRIES = 10
-_TRY_SECONDS = 0.002
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DEFAULT_SIGNALS = (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ)
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
@@ -46,11 +43,10 @@ _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
 class Child:
     """What is known of a child that is not reaped."""
 
-    __slots__ = ("descriptor", "is_limited", "mark")
+    __slots__ = ("descriptor", "is_limited")
 
-    def __init__(self, mark: bytes, *, is_limited: bool, descriptor: int | None = None) -> None:
+    def __init__(self, *, is_limited: bool, descriptor: int | None = None) -> None:
         """``descriptor`` is that of the process if another launcher has started it."""
-        self.mark = mark
         self.is_limited = is_limited
         self.descriptor = descriptor
 
@@ -163,8 +159,6 @@ def _reply(
     if word == LIMIT:
         limit.move(*map(float, words))
         return None
-    if word == END:
-        return _end_run(int(words[0]), children)
     if message.startswith(ADOPT):
         _adopt(message, children)
         return None
@@ -199,7 +193,7 @@ def _start(
         for what, own in own_limits:
             resource.setrlimit(what, own)
         os.chdir("/")
-    children[pid] = Child(request["mark"].encode(), is_limited=request["is_limited"])
+    children[pid] = Child(is_limited=request["is_limited"])
     _limit_work(pid, dict(request["limits"]).get(resource.RLIMIT_CPU))
     return {"pid": pid}
 
@@ -210,9 +204,7 @@ def _adopt(message: bytes, children: dict[int, Child]) -> None:
         descriptor = os.pidfd_open(child["pid"])
     except OSError:
         return
-    children[child["pid"]] = Child(
-        child["mark"].encode(), is_limited=child["is_limited"], descriptor=descriptor
-    )
+    children[child["pid"]] = Child(is_limited=child["is_limited"], descriptor=descriptor)
 
 
 def _limit(limits: list[tuple[int, int]]) -> None:
@@ -304,81 +296,13 @@ def _own_children() -> list[int]:
         return [int(pid) for pid in file.read().split()]
 
 
-def _orphans(children: dict[int, Child]) -> list[int]:
-    try:
-        return [pid for pid in _own_children() if pid not in children]
-    except OSError:
-        return []
-
-
 def _reap_orphans(children: dict[int, Child]) -> None:
-    for pid in _orphans(children):
+    try:
+        orphans = [pid for pid in _own_children() if pid not in children]
+    except OSError:
+        return
+    for pid in orphans:
         os.waitpid(pid, os.WNOHANG)
-
-
-def _end_run(pid: int, children: dict[int, Child]) -> dict[str, int | float]:
-    """Kill what a child has left, and reap it."""
-    child = children.get(pid)
-    mark = child.mark if child else b""
-    # What an adopted one has left is not inherited here.
-    is_adopted = child is not None and child.descriptor is not None
-    for _ in range(_TRIES if mark else 0):
-        if not is_adopted and not any(_is_marked(orphan, {mark}) for orphan in _orphans(children)):
-            break
-        # What an orphan has started is not one yet.
-        if not _kill_marked({mark}):
-            break
-        time.sleep(_TRY_SECONDS)
-        _reap_orphans(children)
-    return _reap(pid, children)
-
-
-def _is_marked(pid: int, marks: set[bytes]) -> bool:
-    """Say whether a process that has not ended began with one of these in its environment."""
-    environment = b""
-    try:
-        for attempt in range(_TRIES):
-            environment = _proc(pid, "environ")
-            if environment:
-                break
-            # Raises if there is no program: of a thread of the kernel, or of one that has ended.
-            os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 - see _spawn
-            # While a process executes a program it has neither this nor a command line.
-            if attempt and _proc(pid, "cmdline"):
-                break
-            time.sleep(_TRY_SECONDS)
-        return not marks.isdisjoint(environment.split(b"\0"))
-    except OSError:
-        return False
-
-
-def _proc(pid: int, name: str) -> bytes:
-    with open(f"/proc/{pid}/{name}", "rb") as file:  # noqa: PTH123 - see _spawn
-        return file.read()
-
-
-def _kill_marked(marks: set[bytes]) -> bool:
-    """Kill what runs with one of these marks; whether there was something."""
-    running = filter(str.isdigit, os.listdir("/proc"))  # noqa: PTH208 - see _spawn
-    found = [int(name) for name in running if _is_marked(int(name), marks)]
-    for pid in found:
-        _kill_if_marked(pid, marks)
-    return bool(found)
-
-
-def _kill_if_marked(pid: int, marks: set[bytes]) -> None:
-    try:
-        # The number may be that of another process meanwhile.
-        descriptor = os.pidfd_open(pid)
-    except OSError:
-        return
-    try:
-        if _is_marked(pid, marks):
-            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    except OSError:
-        return
-    finally:
-        os.close(descriptor)
 
 
 def _end(children: dict[int, Child]) -> None:
@@ -393,12 +317,9 @@ def _end(children: dict[int, Child]) -> None:
 
 
 def _signal(children: dict[int, Child], number: signal.Signals) -> None:
-    """Send a signal to the groups of all children; SIGKILL to what has left them, too."""
+    """Send a signal to the groups of all children."""
     for pid, child in children.items():
         child.send(pid, number)
-    marks = {child.mark for child in children.values() if child.mark}
-    if number == signal.SIGKILL and marks:
-        _kill_marked(marks)
 
 
 if __name__ == "__main__":

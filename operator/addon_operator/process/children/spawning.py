@@ -55,17 +55,13 @@ class Spawned:
         self._survivor = groups.living_member(self._pid, self._survivor)
         return self._survivor is not None
 
-    async def reap(self, *, leaves_nothing: bool) -> launcher.Exit:
-        """Take the exit of the child, which must have ended. A cancellation waits for that.
-
-        With ``leaves_nothing``, what it has left behind is killed first, in whatever session.
-        """
+    async def reap(self) -> launcher.Exit:
+        """Take the exit of the child, which must have ended. A cancellation waits for that."""
         if self._reaped is None:
             self._reaped = launcher.LOST
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
-            reap = self._launcher.end if leaves_nothing else self._launcher.reap
-            self._reaped = await reap(self._pid)
+            self._reaped = await self._launcher.reap(self._pid)
         return self._reaped
 
     def _on_exit(self) -> None:
@@ -74,7 +70,7 @@ class Spawned:
         self._exit.set()
 
 
-async def spawn(  # noqa: PLR0913 - see Children.run
+async def spawn(
     starter: launcher.Launcher,
     argv: Sequence[str | pathlib.Path],
     *,
@@ -83,7 +79,6 @@ async def spawn(  # noqa: PLR0913 - see Children.run
     stdout: int,
     stderr: int,
     limits: Mapping[int, int],
-    mark: str = "",
     is_limited: bool = True,
 ) -> Spawned:
     """Start a program and watch it; what ``limits`` and the rest mean, :meth:`.Launcher.start` says.
@@ -100,7 +95,6 @@ async def spawn(  # noqa: PLR0913 - see Children.run
             stdout=stdout,
             stderr=stderr,
             limits=limits,
-            mark=mark,
             is_limited=is_limited,
         )
     except OSError as error:

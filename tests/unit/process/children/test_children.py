@@ -240,62 +240,6 @@ async def test_a_child_that_may_leave_nothing_takes_its_group_with_it(
             assert pids.ends_within(int((tmp_path / "pid").read_text()), PATIENT)
 
 
-ESCAPES = {
-    "directly": "setsid sleep 100 & echo $! > $LEFT",
-    "by two forks": "(setsid sh -c 'sleep 100 & echo $! > $LEFT' &)",
-    "as one more daemon": "setsid sh -c 'setsid sh -c \"echo \\$\\$ > $LEFT; sleep 100; sleep 100\"' &",
-}
-AWAIT_IT = 'while [ ! -s "$LEFT" ]; do sleep 0.01; done; '
-
-
-@pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
-@pytest.mark.parametrize("ended_by", ["its end", "its timeout", "a cancellation"])
-async def test_what_leaves_the_group_of_a_child_that_may_leave_nothing_or_is_ended_is_killed(
-    script: Callable[..., pathlib.Path], tmp_path: pathlib.Path, escape: str, ended_by: str
-) -> None:
-    left = tmp_path / "left"
-    path = script(f"{escape}\n{AWAIT_IT}echo here{'' if ended_by == 'its end' else '; sleep 100'}")
-    env = {**ENV, "LEFT": str(left)}
-    lines = asyncio.Queue[str]()
-    run = asyncio.create_task(
-        programs.programs().run(
-            [path],
-            env=env,
-            mark="LEFT",
-            timeout=TIME_LIMIT,
-            on_stdout_line=lines.put_nowait,
-            kill_grace=0.05,
-            leaves_nothing=ended_by == "its end",
-        )
-    )
-    await lines.get()
-    await are_started()
-    if ended_by == "a cancellation":
-        run.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await run
-    else:
-        if ended_by == "its timeout":
-            await clocks.Clock().advance(TIME_LIMIT)
-        result = await run
-        assert (result.exit_code, result.timed_out) == ((0, False) if ended_by == "its end" else (-15, True))
-    assert pids.ends_within(int(left.read_text()), PATIENT)
-
-
-async def test_what_another_child_left_in_the_background_goes_on(
-    script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
-) -> None:
-    left = tmp_path / "left"
-    path = script(f"setsid sleep 100 > /dev/null 2>&1 & echo $! >> {left}")
-    for number, leaves_nothing in (("1", False), ("11", True), ("2", True)):
-        env = {**ENV, "RUN": number}
-        await programs.programs().run([path], env=env, mark="RUN", leaves_nothing=leaves_nothing)
-    stays, *ended = map(int, left.read_text().split())
-    assert [pids.ends_within(pid, PATIENT) for pid in ended] == [True, True]
-    assert not pids.ends_within(stays, 0)
-    os.kill(stays, signal.SIGKILL)
-
-
 async def test_cancelling_ends_the_group_before_the_cancellation_goes_on(
     script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
 ) -> None:

@@ -76,12 +76,11 @@ def children_of(pid: int) -> str:
 
 
 async def first_line(
-    spawner: launcher.Launcher, path: pathlib.Path, *, mark: str = ""
+    spawner: launcher.Launcher, path: pathlib.Path
 ) -> tuple[asyncio.Task[children.ChildResult], int]:
     line = asyncio.get_running_loop().create_future()
-    env = {**ENV, mark: "x"} if mark else ENV
     first = children.Children(spawner, LEADING).run(
-        [path], env=env, timeout=TIME_LIMIT, mark=mark, on_stdout_line=line.set_result
+        [path], env=ENV, timeout=TIME_LIMIT, on_stdout_line=line.set_result
     )
     run = asyncio.create_task(first)
     pid = int(await asyncio.wait_for(line, PATIENT))
@@ -269,8 +268,8 @@ async def test_a_child_whose_launcher_is_lost_ends_at_the_limit_before_another_r
 async def test_a_child_whose_launcher_is_lost_is_killed_with_what_it_started_at_the_end_of_the_limit(
     own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path], lose: Lose
 ) -> None:
-    path = script("trap '' TERM\nsetsid sh -c 'echo $$; exec sleep 600' &\nsleep 600")
-    run, left = await first_line(own_spawner, path, mark="RUN")
+    path = script("trap '' TERM\nsh -c 'echo $$; exec sleep 600' &\nsleep 600")
+    run, left = await first_line(own_spawner, path)
     await lose(own_spawner, launcher_of(left))
     own_spawner.limit(boottime_in(0.02), boottime_in(0.05))
     assert (await asyncio.wait_for(run, PATIENT)).exit_code == -signal.SIGKILL
@@ -280,8 +279,8 @@ async def test_a_child_whose_launcher_is_lost_is_killed_with_what_it_started_at_
 async def test_a_run_whose_launcher_is_lost_leaves_nothing_when_it_is_cancelled(
     own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path], lose: Lose
 ) -> None:
-    path = script("setsid sh -c 'echo $$; exec sleep 600' &\nsleep 600")
-    run, left = await first_line(own_spawner, path, mark="RUN")
+    path = script("sh -c 'echo $$; exec sleep 600' &\nsleep 600")
+    run, left = await first_line(own_spawner, path)
     await lose(own_spawner, launcher_of(left))
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -438,20 +437,6 @@ async def test_children_that_ignore_sigterm_are_killed_at_the_end_of_the_limit(
     own_spawner.limit(boottime_in(0.02), boottime_in(0.05))
     result = await asyncio.wait_for(task, PATIENT)
     assert result.exit_code == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("ends", ["limit", "close"])
-async def test_what_has_left_the_group_of_a_running_child_is_killed_with_it(
-    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path], ends: str
-) -> None:
-    path = script("setsid sh -c 'echo $$; sleep 60' &\nsleep 60")
-    task, left = await first_line(own_spawner, path, mark="RUN")
-    if ends == "limit":
-        own_spawner.limit(boottime_in(0.02), boottime_in(0.05))
-        await asyncio.wait_for(task, PATIENT)
-    own_spawner.close()
-    await task
-    assert pids.ends_within(left, PATIENT)
 
 
 async def test_a_limit_that_is_moved_on_ends_nothing(script: Callable[..., pathlib.Path]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from addon_operator.debug import field_causes
-from addon_operator.documents import json_pointers, manifest_diff, yaml_reading
+from addon_operator.documents import json_pointers, manifest_diff
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import helm_errors, messages, release_types
 from addon_operator.helm.charts import plain_files, subcharts
@@ -18,7 +18,7 @@ from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.loading import module_files, value_origins
 from addon_operator.modules import chart_values, model
-from addon_operator.values import coalescing, origins, store
+from addon_operator.values import coalescing, store
 from addon_operator.values.schema import schemas
 
 FIELDS: Final = 200
@@ -259,7 +259,7 @@ def _in_words(cause: field_causes.Cause) -> str:
     return "written in the chart" if cause.is_constant else "unknown"
 
 
-def _value(asked: _Asked, path: origins.Path) -> dict[str, str]:
+def _value(asked: _Asked, path: json_pointers.Path) -> dict[str, str]:
     """Return the key of a value, as people write it, and its origin."""
     module, values = asked.module, asked.values
     if chart_values.has_section(module):
@@ -269,18 +269,18 @@ def _value(asked: _Asked, path: origins.Path) -> dict[str, str]:
         owner, below = (None, path[1:]) if path[0] == names.GLOBAL_KEY else (module.name, path)
     if not _is_in(asked.request.values, path):
         default = value_origins.default_in_file(module.chart_directory / module_files.VALUES_FILE, path)
-        return {"key": yaml_reading.format_path((module.key, *path)), "origin": default}
+        return {"key": json_pointers.format_path((module.key, *path)), "origin": default}
     found: json_types.JsonValue = asked.request.values
     for key in path:
         found = found[key]  # type: ignore[index]  # a path of this document
     key = names.GLOBAL_KEY if owner is None else module.key
     return {
-        "key": yaml_reading.format_path((key, *below)),
+        "key": json_pointers.format_path((key, *below)),
         "origin": value_origins.ValueOrigins(values, owner).of(below, found),
     }
 
 
-def _is_in(values: json_types.JsonValue, path: origins.Path) -> bool:
+def _is_in(values: json_types.JsonValue, path: json_pointers.Path) -> bool:
     for key in path:
         if not isinstance(values, dict) or key not in values:
             return False

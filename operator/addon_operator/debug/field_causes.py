@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from addon_operator.documents import manifest_diff
+from addon_operator.documents import json_pointers, manifest_diff
 from addon_operator.kernel import errors, json_types
 from addon_operator.values import origins
 
@@ -40,7 +40,7 @@ Other = Callable[[json_types.JsonValue], json_types.JsonValue]
 class Cause:
     """What decides a field."""
 
-    values: tuple[origins.Path, ...] = ()
+    values: tuple[json_pointers.Path, ...] = ()
     """Places of values; empty if none was found."""
     is_constant: bool = False
     """Whether it stays as it is whatever the values are."""
@@ -120,12 +120,16 @@ class FieldCauses:
                 parts += _halves(part, {path for path in part if isinstance(marks[path], str)})
         return documents
 
-    def _found(self, document: manifest_diff.ManifestDocument, pointer: Pointer) -> tuple[origins.Path, ...]:
+    def _found(
+        self, document: manifest_diff.ManifestDocument, pointer: Pointer
+    ) -> tuple[json_pointers.Path, ...]:
         text = _text(field_of(document.body, pointer))
         found = [_number(match) - (self._first or 0) for match in _MARK.finditer(text[:100_000])]
         return tuple(dict.fromkeys(self._leaves[each] for each in found if 0 <= each < len(self._leaves)))
 
-    async def _narrowed(self, other: Other, pointer: Pointer, before: object) -> tuple[origins.Path, ...]:
+    async def _narrowed(
+        self, other: Other, pointer: Pointer, before: object
+    ) -> tuple[json_pointers.Path, ...]:
         """Return the one value that changes the field; nothing if several together do, or time is up."""
         start, end = 0, len(self._leaves)
         while end - start > 1:
@@ -160,7 +164,7 @@ class FieldCauses:
         return self._count >= RENDERS or time.monotonic() + self._longest > self._until
 
     async def _rendered(
-        self, changes: Mapping[origins.Path, json_types.JsonValue]
+        self, changes: Mapping[json_pointers.Path, json_types.JsonValue]
     ) -> manifest_diff.ManifestDocument | None:
         if self._is_over:
             return None
@@ -176,7 +180,7 @@ class FieldCauses:
             self._longest = max(self._longest, time.monotonic() - began)
         return await asyncio.to_thread(self._same_object, manifest)
 
-    def _edited(self, changes: Mapping[origins.Path, json_types.JsonValue]) -> json_types.JsonObject:
+    def _edited(self, changes: Mapping[json_pointers.Path, json_types.JsonValue]) -> json_types.JsonObject:
         values = copy.deepcopy(self._values)
         for path, value in changes.items():
             _set(values, path, value)
@@ -199,7 +203,7 @@ class FieldCauses:
         return [each for each in documents if (each.source, each.key.kind) == place]
 
 
-def _halves(part: list[origins.Path], texts: set[origins.Path]) -> list[list[origins.Path]]:
+def _halves(part: list[json_pointers.Path], texts: set[json_pointers.Path]) -> list[list[json_pointers.Path]]:
     """Divide places of values: texts from numbers, which charts work with, and then each by the middle."""
     if 0 < len(texts) < len(part):
         return [[path for path in part if path in texts], [path for path in part if path not in texts]]
@@ -271,13 +275,13 @@ def _nothing(value: json_types.JsonValue) -> json_types.JsonValue:
 _OTHERS: Final[tuple[Other, ...]] = (_other, _scalar, _nothing)
 
 
-def _get(values: json_types.JsonValue, path: origins.Path) -> json_types.JsonValue:
+def _get(values: json_types.JsonValue, path: json_pointers.Path) -> json_types.JsonValue:
     for key in path:
         values = values[key]  # type: ignore[index]  # a path of this document
     return values
 
 
-def _set(values: Any, path: origins.Path, value: json_types.JsonValue) -> None:  # noqa: ANN401  # JSON
+def _set(values: Any, path: json_pointers.Path, value: json_types.JsonValue) -> None:  # noqa: ANN401  # JSON
     for key in path[:-1]:
         values = values[key]
     values[path[-1]] = value

@@ -1,4 +1,4 @@
-"""JSON Pointers (RFC 6901) as tuples of tokens."""
+"""Places in JSON documents: JSON Pointers (RFC 6901) as tuples of tokens, and paths of keys and indexes."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,6 +7,10 @@ from typing import Any, Final
 import jsonpointer
 
 Tokens = tuple[str, ...]
+Path = tuple[str | int, ...]
+"""Keys of mappings, and indexes of lists."""
+ABSENT: Final = object()
+"""What :func:`find` may return where there is nothing, not even ``null``."""
 
 PATCH_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "add": ("path", "value"),
@@ -58,10 +62,32 @@ def render(tokens: Iterable[str]) -> str:
     return "".join("/" + jsonpointer.escape(token) for token in tokens)
 
 
-def find(document: object, tokens: Iterable[str], otherwise: object = None) -> Any:  # noqa: ANN401  # any JSON
-    """Return what the document has at that place."""
-    value = jsonpointer.JsonPointer.from_parts(tokens).resolve(document, otherwise)
-    return otherwise if isinstance(value, jsonpointer.EndOfList) else value
+def find(document: Any, path: Iterable[str | int], otherwise: object = None) -> Any:  # noqa: ANN401  # any JSON
+    """Return what the document has at a place; an index may be a token."""
+    for key in path:
+        if isinstance(document, Mapping):
+            if key not in document:
+                return otherwise
+            document = document[key]
+        elif isinstance(document, list) and (isinstance(key, int) or (key != "-" and is_index(key))):
+            index = int(key)
+            if index >= len(document):
+                return otherwise
+            document = document[index]
+        else:
+            return otherwise
+    return document
+
+
+def exists(document: Any, path: Iterable[str | int]) -> bool:  # noqa: ANN401  # any JSON
+    """Say whether the document has a value at that place, ``null`` included."""
+    return find(document, path, ABSENT) is not ABSENT
+
+
+def format_path(path: Iterable[str | int]) -> str:
+    """Return a path for people: ``("a", "b", 0)`` is ``a.b[0]``."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
 
 
 def is_index(token: str) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import yaml
 
+from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types
 
 MAX_DEPTH: Final = 100
@@ -44,7 +45,6 @@ _TAGGED: Final[Mapping[str, tuple[type, ...]]] = {
     _CORE + "null": (type(None),),
 }
 
-Path = tuple[str | int, ...]
 _SHOWN_CHARS: Final = 60
 
 
@@ -184,7 +184,7 @@ def base64_bytes(text: str) -> bytes:
 class RuleError(yaml.MarkedYAMLError):
     """The text breaks a rule of ours; ``problem`` is the sentence, ``path`` the place as keys and indexes."""
 
-    def __init__(self, problem: str, mark: yaml.Mark | None = None, path: Path = ()) -> None:
+    def __init__(self, problem: str, mark: yaml.Mark | None = None, path: json_pointers.Path = ()) -> None:
         super().__init__(problem=problem, problem_mark=mark)
         self.path = path
 
@@ -207,7 +207,7 @@ def load_all(text: str, scalar: Callable[[str], Scalar] = plain) -> Iterator[Any
 class Repeated(NamedTuple):
     """A key that stands twice in one mapping."""
 
-    path: Path
+    path: json_pointers.Path
     key: yaml.Node
     line_before: int
     """Where it stands first, counted from 1."""
@@ -224,7 +224,7 @@ class Builder:
         *,
         only_text_keys: bool = False,
         repeated: Callable[[Repeated], None] | None = None,
-        positions: dict[Path, yaml.Mark] | None = None,
+        positions: dict[json_pointers.Path, yaml.Mark] | None = None,
     ) -> None:
         """Take what readers want beside the defaults.
 
@@ -236,7 +236,7 @@ class Builder:
         self._repeated = repeated
         self._positions = positions
 
-    def build(self, node: yaml.Node, path: Path = ()) -> json_types.JsonValue:
+    def build(self, node: yaml.Node, path: json_pointers.Path = ()) -> json_types.JsonValue:
         """Return the value of a node.
 
         Raises :class:`RuleError`.
@@ -250,13 +250,13 @@ class Builder:
             items.append(self._noted(item, item, (*path, index)))
         return items
 
-    def _noted(self, node: yaml.Node, named: yaml.Node, path: Path) -> json_types.JsonValue:
+    def _noted(self, node: yaml.Node, named: yaml.Node, path: json_pointers.Path) -> json_types.JsonValue:
         """Return the value of a node, and note where ``named``, its key or itself, stands."""
         if self._positions is not None:
             self._positions[path] = named.start_mark
         return self.build(node, path)
 
-    def _mapping(self, node: yaml.MappingNode, path: Path) -> json_types.JsonObject:
+    def _mapping(self, node: yaml.MappingNode, path: json_pointers.Path) -> json_types.JsonObject:
         result: json_types.JsonObject = {}
         written: dict[str, yaml.Node] = {}
         for key_node, value_node in node.value:
@@ -279,7 +279,7 @@ class Builder:
             result[name] = value
         return result
 
-    def _key(self, node: yaml.Node, path: Path) -> str:
+    def _key(self, node: yaml.Node, path: json_pointers.Path) -> str:
         if not isinstance(node, yaml.ScalarNode):
             self._fail(
                 node, path, "a key must be a string, a number or a boolean, not a collection; quote it"
@@ -296,7 +296,7 @@ class Builder:
             self._fail(node, path, f"a key must be a string, a number or a boolean, not {written}; quote it")
         return name
 
-    def _scalar(self, node: yaml.ScalarNode, path: Path) -> Scalar:
+    def _scalar(self, node: yaml.ScalarNode, path: json_pointers.Path) -> Scalar:
         text: str = node.value
         value: Scalar = text
         # The text itself may be a secret: of a long one, only the beginning is in a message.
@@ -316,7 +316,7 @@ class Builder:
             self._fail(node, path, f"{shown(text)[1:-1]} has no JSON form; use a finite number or quote it")
         return value
 
-    def _fail(self, node: yaml.Node, path: Path, problem: str) -> NoReturn:
+    def _fail(self, node: yaml.Node, path: json_pointers.Path, problem: str) -> NoReturn:
         raise RuleError(problem, node.start_mark, path)
 
 

@@ -13,12 +13,10 @@ from typing import Final, cast
 
 import yaml
 
-from addon_operator.documents import yaml_loader
+from addon_operator.documents import json_pointers, yaml_loader
 from addon_operator.kernel import errors, json_types
 
 _SHOWN_PATH: Final = 500
-
-Path = tuple[str | int, ...]
 
 
 class YamlError(errors.ConfigurationError):
@@ -43,17 +41,17 @@ class Document:
     source: str
     """What the text is called in errors."""
     value: json_types.JsonValue
-    marks: Mapping[Path, yaml.Mark]
+    marks: Mapping[json_pointers.Path, yaml.Mark]
     """Where each key and list item stands, by its path."""
-    repeated: tuple[tuple[Path, str], ...] = ()
+    repeated: tuple[tuple[json_pointers.Path, str], ...] = ()
     """Place and sentence of each key, or document, that there should be once, where more are allowed."""
 
-    def where(self, path: Path) -> str:
+    def where(self, path: json_pointers.Path) -> str:
         """Return ``file, line 3, column 5`` of the path, or of the nearest parent that has a position."""
         position = self.position(path)
         return self.source if position is None else f"{self.source}, {position}"
 
-    def position(self, path: Path) -> Position | None:
+    def position(self, path: json_pointers.Path) -> Position | None:
         """Say where the path stands, or the nearest parent that has a position."""
         lengths = range(len(path), 0, -1)
         return next((_position(self.marks[path[:n]]) for n in lengths if path[:n] in self.marks), None)
@@ -104,8 +102,8 @@ def load_documents(text: str, source: str, *, last_wins: bool = False) -> list[D
 
 
 def _document(node: yaml.Node | None, source: str, *, last_wins: bool = False) -> Document:
-    marks: dict[Path, yaml.Mark] = {}
-    noted: list[tuple[Path, str]] = []
+    marks: dict[json_pointers.Path, yaml.Mark] = {}
+    noted: list[tuple[json_pointers.Path, str]] = []
 
     def note(found: yaml_loader.Repeated) -> None:
         problem = _SET_BEFORE.format(found.line_before) + ("" if found.is_same else " to something else")
@@ -151,12 +149,6 @@ def unusual_booleans(text: str, source: str) -> list[str]:
     ]
 
 
-def format_path(path: Path) -> str:
-    """Return a path for people: ``("a", "b", 0)`` is ``a.b[0]``."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".")
-
-
 def _position(mark: yaml.Mark) -> Position:
     return Position(mark.line + 1, mark.column + 1)
 
@@ -170,7 +162,7 @@ def _naming(text: str, source: str) -> Iterator[None]:
         position, problem = described(error, text)
         path = error.path if isinstance(error, yaml_loader.RuleError) else ()
         place = "" if position is None else f", {position}"
-        key = f", key {format_path(path)[:_SHOWN_PATH]}" if path else ""
+        key = f", key {json_pointers.format_path(path)[:_SHOWN_PATH]}" if path else ""
         is_of_parser = isinstance(error, yaml.MarkedYAMLError) and not isinstance(
             error, yaml_loader.RuleError
         )

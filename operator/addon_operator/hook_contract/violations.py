@@ -46,7 +46,7 @@ class Checker:
         """Return all violations, each as ``place: mistake; remedy``, sorted by place."""
         return [text for error in self._errors(document) for text in _texts(error)]
 
-    def problems(self, document: JsonValue) -> list[tuple[tuple[str | int, ...], str]]:
+    def problems(self, document: JsonValue) -> list[tuple[json_pointers.Path, str]]:
         """Return all violations, sorted by place: the path of what is wrong and ``mistake; remedy``."""
         return [problem for error in self._errors(document) for problem in _problems(error)]
 
@@ -80,12 +80,6 @@ def given(document: JsonObject, schema: Mapping[str, Any]) -> JsonObject:
     }
 
 
-def place(*parts: str | int) -> str:
-    """Return a path as people write it: ``kubernetes[0].labelSelector``."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-    return text.removeprefix(".")
-
-
 @dataclass(frozen=True, slots=True)
 class _Violation:
     """What the validator says: the rule that is broken, its value in the schema, and by what."""
@@ -97,12 +91,12 @@ class _Violation:
 
 
 def _texts(error: jsonschema.ValidationError) -> Iterator[str]:
-    path = place(*error.absolute_path)
+    path = json_pointers.format_path(error.absolute_path)
     for text in _described(error):
         yield f"{path}: {text}" if path else text
 
 
-def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[json_pointers.Path, str]]:
     path, instance, schema = tuple(error.absolute_path), cast("Any", error.instance), error.schema
     if error.validator == "additionalProperties" and isinstance(schema, Mapping):
         unknown = [key for key in instance if key not in schema["properties"]]

@@ -3,8 +3,7 @@
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Sequence
-from typing import Any, Final, TypedDict
+from typing import Final, TypedDict
 
 from addon_operator.documents import json_documents, json_pointers, yaml_reading
 from addon_operator.helm.charts import plain_files
@@ -16,7 +15,6 @@ MOST: Final = 10_000
 """So many values are told of one section."""
 _MAX_FILE: Final = 4 << 20
 UNKNOWN: Final = "unknown"
-_NOTHING: Final = object()
 
 
 class OriginRow(TypedDict):
@@ -52,25 +50,25 @@ class ValueOrigins:
                 # Without a place below it, the section is empty.
                 break
             text = _masked_at(masked, path, value)
-            whole = yaml_reading.format_path((self._section.key, *path))
+            whole = json_pointers.format_path((self._section.key, *path))
             rows.append(OriginRow(path=whole, value=text, origin=self.of(path, value)))
         return rows
 
-    def of(self, path: origins.Path, value: json_types.JsonValue) -> str:
+    def of(self, path: json_pointers.Path, value: json_types.JsonValue) -> str:
         """Return the origin of the value at a place below the section."""
-        before = _at(self._below, path)
-        if before is _NOTHING or not json_documents.equal({"": value}, {"": before}):
+        before = json_pointers.find(self._below, path, json_pointers.ABSENT)
+        if before is json_pointers.ABSENT or not json_documents.equal({"": value}, {"": before}):
             return self._of_hook(path)
         if source := origins.origin(path, self._layers):
             return self._with_line(source, path, value)
         return origins.origin(path, self._defaults) or UNKNOWN
 
-    def _of_hook(self, path: origins.Path) -> str:
+    def _of_hook(self, path: json_pointers.Path) -> str:
         place = json_pointers.stable_prefix((self._section.key, *map(str, path)))
         written = self._writers.of(place)
         return "a hook" if written is None else f"{written.by}, {clock.rfc3339(written.at)}"
 
-    def _with_line(self, source: str, path: origins.Path, value: json_types.JsonValue) -> str:
+    def _with_line(self, source: str, path: json_pointers.Path, value: json_types.JsonValue) -> str:
         document = self._read(pathlib.Path(source))
         return _with_position(source, document, (self._section.key, *path), value)
 
@@ -90,7 +88,7 @@ class SourceLines:
         )
 
 
-def default_in_file(path: pathlib.Path, place: origins.Path) -> str:
+def default_in_file(path: pathlib.Path, place: json_pointers.Path) -> str:
     """Return the origin of a default of a chart: its ``values.yaml``, with the line if it is there."""
     source = str(path)
     found = _with_position(source, _read(path), place)
@@ -100,8 +98,8 @@ def default_in_file(path: pathlib.Path, place: origins.Path) -> str:
 def _with_position(
     source: str,
     document: yaml_reading.Document | None,
-    place: origins.Path,
-    value: object = _NOTHING,
+    place: json_pointers.Path,
+    value: object = json_pointers.ABSENT,
     *,
     nearest: bool = False,
 ) -> str:
@@ -110,9 +108,12 @@ def _with_position(
     Without the line if it does not, as the file may have changed since it was read; with ``nearest``, then
     with that of the nearest parent.
     """
-    if document is None or ((now := _at(document.value, place)) is _NOTHING and not nearest):
+    if document is None or (
+        (now := json_pointers.find(document.value, place, json_pointers.ABSENT)) is json_pointers.ABSENT
+        and not nearest
+    ):
         return source
-    if value is not _NOTHING and not json_documents.equal({"": now}, {"": value}):
+    if value is not json_pointers.ABSENT and not json_documents.equal({"": now}, {"": value}):
         return source
     position = document.position(place)
     return source if position is None else f"{source}, {position}"
@@ -126,21 +127,8 @@ def _read(path: pathlib.Path) -> yaml_reading.Document | None:
         return None
 
 
-def _at(value: Any, path: origins.Path) -> Any:  # noqa: ANN401  # JSON
-    for key in path:
-        is_there = key in value if isinstance(value, dict) else isinstance(value, list) and _is_in(value, key)
-        if not is_there:
-            return _NOTHING
-        value = value[key]
-    return value
-
-
-def _is_in(value: Sequence[Any], key: str | int) -> bool:
-    return isinstance(key, int) and key < len(value)
-
-
 def _masked_at(
-    masked: json_types.JsonValue, path: origins.Path, value: json_types.JsonValue
+    masked: json_types.JsonValue, path: json_pointers.Path, value: json_types.JsonValue
 ) -> json_types.JsonValue:
     for key in path:
         if masked == schemas.HIDDEN:

@@ -8,33 +8,33 @@ Source: ``CustomResourceDefinitionSpec`` of ``apiextensions.k8s.io/v1`` in the A
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_pointers
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
-_Tell: TypeAlias = Callable[[yaml_reading.Path], None]
-_Prune: TypeAlias = Callable[[JsonValue, yaml_reading.Path, _Tell], JsonValue]
+_Tell: TypeAlias = Callable[[json_pointers.Path], None]
+_Prune: TypeAlias = Callable[[JsonValue, json_pointers.Path, _Tell], JsonValue]
 
 _EXTENSION: Final = "x-"
 
 
-def known(spec: JsonObject) -> tuple[JsonObject, list[yaml_reading.Path]]:
+def known(spec: JsonObject) -> tuple[JsonObject, list[json_pointers.Path]]:
     """Return a definition's ``spec`` with the fields that the API knows, and the paths of the others.
 
     Extensions of schemas (``x-…``) that the API does not know are left out without a word: they are notes.
     """
-    dropped: list[yaml_reading.Path] = []
+    dropped: list[json_pointers.Path] = []
     found = _SPEC(spec, ("spec",), dropped.append)
     return (found if isinstance(found, dict) else spec), dropped
 
 
-def _as_it_is(value: JsonValue, _path: yaml_reading.Path, _tell: _Tell) -> JsonValue:
+def _as_it_is(value: JsonValue, _path: json_pointers.Path, _tell: _Tell) -> JsonValue:
     return value
 
 
 def _fields(**named: _Prune) -> _Prune:
     """Return what leaves these fields of a mapping; what is not a mapping is for the API server to judge."""
 
-    def prune(value: JsonValue, path: yaml_reading.Path, tell: _Tell) -> JsonValue:
+    def prune(value: JsonValue, path: json_pointers.Path, tell: _Tell) -> JsonValue:
         if not isinstance(value, dict):
             return value
         for key in value.keys() - named.keys():
@@ -50,7 +50,7 @@ def _plain(*names: str) -> Mapping[str, _Prune]:
 
 
 def _each_item(prune_item: _Prune) -> _Prune:
-    def prune(value: JsonValue, path: yaml_reading.Path, tell: _Tell) -> JsonValue:
+    def prune(value: JsonValue, path: json_pointers.Path, tell: _Tell) -> JsonValue:
         if not isinstance(value, list):
             return value
         return [prune_item(item, (*path, index), tell) for index, item in enumerate(value)]
@@ -59,7 +59,7 @@ def _each_item(prune_item: _Prune) -> _Prune:
 
 
 def _each_value(prune_value: _Prune) -> _Prune:
-    def prune(value: JsonValue, path: yaml_reading.Path, tell: _Tell) -> JsonValue:
+    def prune(value: JsonValue, path: json_pointers.Path, tell: _Tell) -> JsonValue:
         if not isinstance(value, dict):
             return value
         return {key: prune_value(inner, (*path, key), tell) for key, inner in value.items()}
@@ -67,7 +67,7 @@ def _each_value(prune_value: _Prune) -> _Prune:
     return prune
 
 
-def _schema(value: JsonValue, path: yaml_reading.Path, tell: _Tell) -> JsonValue:
+def _schema(value: JsonValue, path: json_pointers.Path, tell: _Tell) -> JsonValue:
     """Prune a schema, a list of schemas, or leave a boolean or a list of names in the place of one."""
     if isinstance(value, list):
         return _each_item(_schema)(value, path, tell)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, cast
 
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_pointers, yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 from addon_operator.modules import crd_fields, manifests
@@ -194,12 +194,12 @@ def _crd(document: yaml_reading.Document) -> Crd:
 
 def _repeated(document: yaml_reading.Document) -> Iterator[str]:
     for path, said in document.repeated:
-        yield f"{document.where(path)}, {yaml_reading.format_path(path)}: {said}"
+        yield f"{document.where(path)}, {json_pointers.format_path(path)}: {said}"
 
 
-def _dropped(document: yaml_reading.Document, path: yaml_reading.Path) -> str:
+def _dropped(document: yaml_reading.Document, path: json_pointers.Path) -> str:
     return (
-        f"{document.where(path)}, {yaml_reading.format_path(path)}: {API_VERSION} has no such field, "
+        f"{document.where(path)}, {json_pointers.format_path(path)}: {API_VERSION} has no such field, "
         "and it is left out; remove it"
     )
 

@@ -7,7 +7,7 @@ documentation of module development of Deckhouse.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types
 
 _SHARED: Final = frozenset({"description", "namespace"})
@@ -78,7 +78,7 @@ def required_modules(modules: Mapping[str, Any]) -> list[json_types.JsonValue]:
     return [name for name, versions in modules.items() if not str(versions).rstrip().endswith(_OPTIONAL)]
 
 
-def place_in_file(found: json_types.JsonObject, path: yaml_reading.Path) -> yaml_reading.Path:
+def place_in_file(found: json_types.JsonObject, path: json_pointers.Path) -> json_pointers.Path:
     """Return where a place of :func:`converted` stands in the file."""
     read: Mapping[str, Any] = found
     match path:
@@ -91,7 +91,7 @@ def place_in_file(found: json_types.JsonObject, path: yaml_reading.Path) -> yaml
     return path
 
 
-def misshapen(found: json_types.JsonObject) -> Iterator[tuple[yaml_reading.Path, str]]:
+def misshapen(found: json_types.JsonObject) -> Iterator[tuple[json_pointers.Path, str]]:
     """Yield what in the requirements cannot be read."""
     if (requirements := found.get("requirements")) is None:
         return
@@ -114,7 +114,7 @@ def summary(found: json_types.JsonObject) -> str:
     )
 
 
-def notes(found: json_types.JsonObject) -> Iterator[tuple[yaml_reading.Path, str]]:
+def notes(found: json_types.JsonObject) -> Iterator[tuple[json_pointers.Path, str]]:
     """Yield for each key that is passed over, or means less here, what takes its place."""
     for key in sorted(_passed_over(found)):
         instead = _OF_NAMESPACE if key == "namespace" else _INSTEAD.get(key, "nothing here takes its place")

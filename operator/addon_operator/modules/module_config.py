@@ -188,8 +188,8 @@ def is_loopback(repository: str) -> bool:
     return urllib.parse.urlsplit(repository).hostname in _LOOPBACK
 
 
-def _sentence(document: yaml_reading.Document, path: yaml_reading.Path, mistake: str) -> str:
-    key = f", {yaml_reading.format_path(path)}" if path else ""
+def _sentence(document: yaml_reading.Document, path: json_pointers.Path, mistake: str) -> str:
+    key = f", {json_pointers.format_path(path)}" if path else ""
     return f"{document.where(path)}{key}: {mistake}"
 
 
@@ -259,16 +259,16 @@ def _requirements(document: yaml_reading.Document, read: Mapping[str, Any], plac
 
 
 def _places(
-    document: yaml_reading.Document, path: yaml_reading.Path, count: int, place: "_Place"
+    document: yaml_reading.Document, path: json_pointers.Path, count: int, place: "_Place"
 ) -> Iterator[str]:
     """Yield where in the file each item of a list stands."""
     for index in range(count):
         item = place((*path, index))
-        yield f"{document.where(item)}, {yaml_reading.format_path(item)}"
+        yield f"{document.where(item)}, {json_pointers.format_path(item)}"
 
 
-_Problem = tuple[yaml_reading.Path, str]
-_Place = Callable[[yaml_reading.Path], yaml_reading.Path]
+_Problem = tuple[json_pointers.Path, str]
+_Place = Callable[[json_pointers.Path], json_pointers.Path]
 
 
 def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> Iterator[_Problem]:

@@ -7,7 +7,6 @@ ConfigMap, and never gets into it.
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from addon_operator.documents import json_documents, json_pointers, yaml_writing
 from addon_operator.kernel import json_types, names
@@ -68,7 +67,7 @@ class _BelowSecret:
                 f"the values Secret sets {json_pointers.render(item.origin)!r}, which is never copied into "
                 "the ConfigMap"
             )
-        if not patches.exists(self._secret, item.path) or patches.exists(document, item.path):
+        if not json_pointers.exists(self._secret, item.path) or json_pointers.exists(document, item.path):
             return (*self._parents(document, item.path), item)
         if item.kind == "remove":
             self._not_removed.append(json_pointers.render(item.path))
@@ -78,10 +77,10 @@ class _BelowSecret:
     def _is_secret(self, document: json_types.JsonObject, origin: json_pointers.Tokens) -> bool:
         """Say whether the value there is the Secret's; of a mapping, the ConfigMap's part may be taken."""
         for length in range(1, len(origin) + 1):
-            below = json_pointers.find(self._secret, origin[:length], _ABSENT)
+            below = json_pointers.find(self._secret, origin[:length], json_pointers.ABSENT)
             if not isinstance(below, dict):
-                return below is not _ABSENT
-        return not patches.exists(document, origin)
+                return below is not json_pointers.ABSENT
+        return not json_pointers.exists(document, origin)
 
     def _parents(
         self, document: json_types.JsonObject, path: json_pointers.Tokens
@@ -89,7 +88,7 @@ class _BelowSecret:
         """Add mappings that only the Secret has until now."""
         for length in range(2, len(path)):
             place = path[:length]
-            if patches.exists(document, place) or not patches.exists(self._secret, place):
+            if json_pointers.exists(document, place) or not json_pointers.exists(self._secret, place):
                 continue
             pointer = json_pointers.render(place)
             if not isinstance(json_pointers.find(self._secret, place), dict):
@@ -103,14 +102,11 @@ class _BelowSecret:
         return (*self._not_removed, *map(json_pointers.render, hidden))
 
 
-_ABSENT: Final = object()
-
-
 def _differs(
     before: json_types.JsonObject, after: json_types.JsonObject, place: json_pointers.Tokens
 ) -> bool:
-    values = [json_pointers.find(document, place, _ABSENT) for document in (before, after)]
-    if _ABSENT in values:
+    values = [json_pointers.find(document, place, json_pointers.ABSENT) for document in (before, after)]
+    if json_pointers.ABSENT in values:
         return values[0] is not values[1]
     return not json_documents.equal(*values)
 

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types
 
-Path = tuple[str | int, ...]
 _DEFAULT: Final = "default in "
 _BY: Final = "by "
 BEFORE: Final = "so before the hook ran"
@@ -22,25 +22,18 @@ class Layer:
     section: json_types.JsonObject
 
 
-class _Nothing:
-    """There is no value at that place."""
-
-
-_NOTHING: Final = _Nothing()
-
-
-def origin(path: Path, layers: Sequence[Layer]) -> str:
+def origin(path: json_pointers.Path, layers: Sequence[Layer]) -> str:
     """Return the source of the value at ``path`` below the section; ``layers`` come lowest first.
 
     Empty if none of them has it: a default of the schema, or the work of a hook.
     """
     for layer in reversed(layers):
-        if not isinstance(_at(layer.section, path), _Nothing):
+        if json_pointers.exists(layer.section, path):
             return layer.source
     return ""
 
 
-def nearest_origin(path: Path, layers: Sequence[Layer]) -> str:
+def nearest_origin(path: json_pointers.Path, layers: Sequence[Layer]) -> str:
     """Return the same as :func:`origin`, of the value or else of the nearest that contains it."""
     for length in range(len(path), 0, -1):
         if source := origin(path[:length], layers):
@@ -48,7 +41,7 @@ def nearest_origin(path: Path, layers: Sequence[Layer]) -> str:
     return next((layer.source for layer in reversed(layers) if layer.section), "")
 
 
-def blamed(path: Path, layers: Sequence[Layer], defaults: Sequence[Layer]) -> str:
+def blamed(path: json_pointers.Path, layers: Sequence[Layer], defaults: Sequence[Layer]) -> str:
     """Return the same as :func:`nearest_origin`, but nobody for a value that only a default made."""
     return (origin(path, [*defaults, *layers]) if path else "") or nearest_origin(path, layers)
 
@@ -73,24 +66,12 @@ def in_words(source: str) -> str:
     return source if source.startswith(_DEFAULT) or is_of_hook(source) else f"set in {source}"
 
 
-def leaves(value: json_types.JsonValue, path: Path = ()) -> Iterator[tuple[Path, json_types.JsonValue]]:
+def leaves(
+    value: json_types.JsonValue, path: json_pointers.Path = ()
+) -> Iterator[tuple[json_pointers.Path, json_types.JsonValue]]:
     """Yield the places that sources replace as a whole, in order: scalars, lists, empty mappings."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from leaves(inner, (*path, key))
     else:
         yield path, value
-
-
-def _at(value: json_types.JsonValue, path: Path) -> json_types.JsonValue | _Nothing:
-    for key in path:
-        if not _has(value, key):
-            return _NOTHING
-        value = value[key]  # type: ignore[index]  # _has() looked
-    return value
-
-
-def _has(value: json_types.JsonValue, key: str | int) -> bool:
-    if isinstance(key, int):
-        return isinstance(value, list) and key < len(value)
-    return isinstance(value, dict) and key in value

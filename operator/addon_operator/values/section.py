@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
-from addon_operator.documents import json_documents, json_pointers, yaml_reading
+from addon_operator.documents import json_documents, json_pointers
 from addon_operator.kernel import json_types, names
 from addon_operator.values import inspectors, origins, redaction, section_state, sources
 from addon_operator.values.patches import hook_values, patch_log, patches
@@ -214,7 +214,7 @@ class Section:
         ]
         violations = [
             dataclasses.replace(
-                one, is_default=not (one.is_missing_key or schema_violations.has(chart_values, one.keys))
+                one, is_default=not (one.is_missing_key or json_pointers.exists(chart_values, one.keys))
             )
             for one in violations
         ]
@@ -242,11 +242,11 @@ class Section:
         """Return the same with its place in the values: in the section, or in the shared ``global``."""
         keys = violation.keys
         is_shared = keys[:1] == (names.GLOBAL_KEY,) and not (
-            violation.is_left_out or schema_violations.has(value, keys)
+            violation.is_left_out or json_pointers.exists(value, keys)
         )
         if not part.below and not is_shared:
             keys = (self.key, *keys)
-        return dataclasses.replace(violation, keys=keys, path=yaml_reading.format_path(keys))
+        return dataclasses.replace(violation, keys=keys, path=json_pointers.format_path(keys))
 
     def hiding(
         self, violations: Sequence[schema_violations.Violation], secret: json_types.JsonObject | None = None

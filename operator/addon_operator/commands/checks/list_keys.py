@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_pointers
 
 _REFERENCE: Final = "#/components/schemas/"
 _KEYS: Final = "x-kubernetes-list-map-keys"
@@ -48,7 +48,7 @@ def _of_list(
         before = first.setdefault(json.dumps(found), index)
         if before != index:
             said = ", ".join(f"{key} {json.dumps(value)}" for key, value in found.items())
-            where, other = (yaml_reading.format_path((*path, number)) for number in (index, before))
+            where, other = (json_pointers.format_path((*path, number)) for number in (index, before))
             yield (*path, index), f"{where} has the {said} of {other}; remove one of them"
 
 

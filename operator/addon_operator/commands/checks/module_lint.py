@@ -20,7 +20,7 @@ from addon_operator.commands.checks import (
     values_check,
     values_schema,
 )
-from addon_operator.documents import json_documents, yaml_loader, yaml_reading
+from addon_operator.documents import json_documents, json_pointers, yaml_loader, yaml_reading
 from addon_operator.engine.definitions import crd_index
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, chart_ignore, chart_links, dependencies, subcharts
@@ -162,7 +162,7 @@ def _masked(chosen: Iterable[module_files.ModuleFiles]) -> Iterator[str]:
         values, key = files.values, files.module.key
         section = sources.merge(values.common.section(key), values.own.section(key))
         if found := values.schemas.hidden.by_name_alone(section):
-            listed = names.listed([yaml_reading.format_path((key, *each)) for each in found], _MOST_MISTAKES)
+            listed = names.listed([json_pointers.format_path((key, *each)) for each in found], _MOST_MISTAKES)
             yield (
                 f"module {files.module.name}: what is shown as *** by its name alone is {listed}; name all "
                 f"that is secret in 'sensitive' of {module_config.FILE}, or mark it with x-sensitive in a "

@@ -10,7 +10,7 @@ import jsonschema
 
 from addon_operator.commands.checks import list_keys
 from addon_operator.devcluster import api_schemas
-from addon_operator.documents import json_schemas, manifest_diff, yaml_reading
+from addon_operator.documents import json_pointers, json_schemas, manifest_diff
 from addon_operator.helm.charts import template_lines
 from addon_operator.kernel import names, quantities
 from addon_operator.modules import manifests
@@ -217,12 +217,16 @@ def _explained(error: jsonschema.ValidationError) -> Iterator[_Mistaken]:
         for key in json_schemas.unknown_keys(instance, schema):
             hint = names.did_you_mean(key, properties, "remove it")
             place = (*path, key)
-            yield Mistake.UNKNOWN_FIELD, place, f"{yaml_reading.format_path(place)} is no field of it; {hint}"
+            yield (
+                Mistake.UNKNOWN_FIELD,
+                place,
+                f"{json_pointers.format_path(place)} is no field of it; {hint}",
+            )
         return
     if error.validator == "format" and error.validator_value == _QUANTITY:
         said = f"must be a quantity such as 100m or 1Gi, and not {str(error.instance)[:_SHOWN]!r}"
-        yield Mistake.WRONG, path, f"{yaml_reading.format_path(path)} {said}"
+        yield Mistake.WRONG, path, f"{json_pointers.format_path(path)} {said}"
         return
     for fault in schema_messages.explain(error):
         mistake = Mistake.MISSING if error.validator == "required" else Mistake.WRONG
-        yield mistake, fault.path, f"{yaml_reading.format_path(fault.path)} {fault.rule}"
+        yield mistake, fault.path, f"{json_pointers.format_path(fault.path)} {fault.rule}"

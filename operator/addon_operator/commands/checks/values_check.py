@@ -12,7 +12,7 @@ from typing import Any, Final
 from addon_operator.app import hook_environment
 from addon_operator.commands import values_files
 from addon_operator.commands.checks import lint_rules
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_pointers, yaml_reading
 from addon_operator.engine.hooks import settings_programs
 from addon_operator.helm.charts import chart, template_paths
 from addon_operator.inspection import values_worker
@@ -319,7 +319,7 @@ class _ValuesCheck:
         read = [each.keys for _, each in template_paths.of_chart(module.chart_directory)] if slips else []
         for source, path, near in slips:
             if not any(keys[: len(path)] == path for keys in read):
-                key = yaml_reading.format_path((module.key, *path))
+                key = json_pointers.format_path((module.key, *path))
                 said = f"{source}: the chart has no value {key}; did you mean {near!r}?"
                 self._add(Level.WARNING, module.name, said, Rule.UNKNOWN_VALUE)
 

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_pointers
 from addon_operator.engine import events
 
 LINES_OF_HOOK: Final = 8
@@ -170,7 +170,7 @@ def _changed(before: Any, now: Any, path: tuple[str | int, ...] = ()) -> Iterato
         for key in dict.fromkeys((*before, *now)):
             yield from _changed(before.get(key, _MISSING), now.get(key, _MISSING), (*path, key))
     elif before != now:
-        yield f"{yaml_reading.format_path(path)}: {_shown(before)} -> {_shown(now)}"
+        yield f"{json_pointers.format_path(path)}: {_shown(before)} -> {_shown(now)}"
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401  # JSON

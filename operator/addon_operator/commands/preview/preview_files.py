@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_pointers, yaml_reading
 from addon_operator.kernel import errors, json_types
 
 STDIN: Final = "-"
@@ -24,7 +24,7 @@ class Manifest:
     """One object of a file."""
 
     document: yaml_reading.Document
-    path: yaml_reading.Path
+    path: json_pointers.Path
     """Where in the document the object begins: nowhere, or in the ``items`` of a list."""
     api_version: str
     kind: str
@@ -51,7 +51,7 @@ class Manifest:
         """Kind and name, for people."""
         return f"{self.kind} {self.name}".rstrip()
 
-    def error(self, problem: str, path: yaml_reading.Path = ()) -> ManifestError:
+    def error(self, problem: str, path: json_pointers.Path = ()) -> ManifestError:
         """Return an error about a field; ``problem`` is a sentence, or ``<path of a field>: <sentence>``.
 
         ``path`` is where in the object the field's own path begins.
@@ -59,7 +59,7 @@ class Manifest:
         base = (*self.path, *path)
         field, colon, sentence = problem.partition(": ")
         named = (*base, *_parts(field)) if colon else base
-        shown = yaml_reading.format_path(named)
+        shown = json_pointers.format_path(named)
         text = sentence if colon else problem
         return ManifestError(f"{self.document.where(named)}: {shown + ': ' if shown else ''}{text}")
 
@@ -91,7 +91,7 @@ def _text_of(name: str, source: str, stdin: Callable[[], bytes]) -> str:
 
 
 def _objects(
-    document: yaml_reading.Document, value: object, path: yaml_reading.Path, assumed_kind: str
+    document: yaml_reading.Document, value: object, path: json_pointers.Path, assumed_kind: str
 ) -> Iterator[Manifest]:
     if not isinstance(value, Mapping):
         raise ManifestError(f"{document.where(path)}: a manifest must be a mapping with apiVersion and kind")
@@ -105,11 +105,11 @@ def _objects(
     yield Manifest(document, path, _text(value.get("apiVersion")), kind, value)
 
 
-def _field(path: yaml_reading.Path, key: str) -> str:
-    return yaml_reading.format_path((*path, key))
+def _field(path: json_pointers.Path, key: str) -> str:
+    return json_pointers.format_path((*path, key))
 
 
-def _parts(field: str) -> yaml_reading.Path:
+def _parts(field: str) -> json_pointers.Path:
     parts = (match.groupdict() for match in _PART.finditer(field))
     return tuple(part["key"] if part["index"] is None else int(part["index"]) for part in parts)
 

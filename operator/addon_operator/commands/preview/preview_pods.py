@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from addon_operator.commands.preview import preview_files
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import pod_shape
 
 _WORKLOAD: Final = ("spec", "template")
 _STATEFUL: Final = "StatefulSet"
 _CLAIMS: Final = "volumeClaimTemplates"
-_TEMPLATES: Final[Mapping[str, yaml_reading.Path]] = {
+_TEMPLATES: Final[Mapping[str, json_pointers.Path]] = {
     "Pod": (),
     "PodTemplate": ("template",),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
@@ -30,7 +30,7 @@ class PodSource:
     """A pod, and where it stands."""
 
     manifest: preview_files.Manifest
-    path: yaml_reading.Path
+    path: json_pointers.Path
     """Where in the object the pod or its template begins."""
     pod: json_types.KubernetesObject
     """The pod as it would be submitted; without a namespace if the manifest names none."""
@@ -115,13 +115,13 @@ def _claim_volume(manifest: preview_files.Manifest, index: int) -> dict[str, Any
 
 
 def _at(
-    manifest: preview_files.Manifest, path: yaml_reading.Path, *, required: bool
+    manifest: preview_files.Manifest, path: json_pointers.Path, *, required: bool
 ) -> Mapping[str, Any] | None:
     value: object = manifest.content
     for length, key in enumerate(path, start=1):
         value = value.get(key) if isinstance(value, Mapping) else None
         if required and not isinstance(value, Mapping):
-            field = yaml_reading.format_path(path[:length])
+            field = json_pointers.format_path(path[:length])
             raise manifest.error(f"{field}: " + ("is required" if value is None else "must be a mapping"))
     return value if isinstance(value, Mapping) else None
 

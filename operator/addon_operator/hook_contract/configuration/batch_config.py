@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
-from addon_operator.documents import json_documents
+from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import violations
 from addon_operator.hook_contract.configuration import config_schemas, hook_config
 from addon_operator.hook_contract.configuration.bindings import WatchEvent
@@ -221,7 +221,7 @@ def _hooks(listed: list[JsonValue], kind: hook_config.HookKind, source: str) -> 
     hooks, wrong = [], list[str]()
     for number, raw in enumerate(listed):
         name = _name(raw)
-        place = violations.place("hooks", number) + (f" ({name})" if name else "")
+        place = json_pointers.format_path(("hooks", number)) + (f" ({name})" if name else "")
         found = _HOOK_CHECKER.find(raw)
         if found:
             wrong += (f"{place}: {text}" for text in found)

@@ -8,6 +8,7 @@ import collections
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
+from addon_operator.documents import json_pointers
 from addon_operator.hook_contract import crontab, violations
 from addon_operator.hook_contract.configuration import (
     bindings,
@@ -108,7 +109,7 @@ def _items(document: JsonObject, key: str) -> Iterator[_Item]:
     listed = document.get(key)
     for index, item in enumerate(listed if isinstance(listed, list) else ()):
         if isinstance(item, dict):
-            yield violations.place(key, index), item
+            yield json_pointers.format_path((key, index)), item
 
 
 def _name(item: JsonObject) -> str:

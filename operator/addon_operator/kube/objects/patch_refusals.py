@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from addon_operator.documents import json_pointers, yaml_reading
+from addon_operator.documents import json_pointers
 from addon_operator.hook_contract.outputs import object_operations, patch_check
 from addon_operator.kernel import shown_texts
 from addon_operator.kube import api_errors
@@ -106,7 +106,7 @@ def _place(operation: object_operations.Operation, number: int | None, field: st
     The server names no item of a list and no key of a mapping.
     """
     tokens = tuple(_PARTS.findall(field))
-    start: yaml_reading.Path = ()
+    start: json_pointers.Path = ()
     body: Any = getattr(operation, "body", None)
     if number is not None:
         entry = _entries(operation)[number]
@@ -114,10 +114,10 @@ def _place(operation: object_operations.Operation, number: int | None, field: st
         start = tuple(int(each) if each.isdecimal() else each for each in written)
         tokens, body = tokens[len(_plain(written)) :], entry.get("value")
     found = _find(body, tokens, got, start)
-    return "" if found is None else yaml_reading.format_path(found)[:_SHOWN]
+    return "" if found is None else json_pointers.format_path(found)[:_SHOWN]
 
 
-def _find(value: Any, tokens: Sequence[str], got: str, path: yaml_reading.Path) -> yaml_reading.Path | None:  # noqa: ANN401 - JSON
+def _find(value: Any, tokens: Sequence[str], got: str, path: json_pointers.Path) -> json_pointers.Path | None:  # noqa: ANN401 - JSON
     if not tokens and _type_of(value) == got:
         return path
     if isinstance(value, list):

@@ -14,7 +14,7 @@ import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_pointers, yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import clock, errors, json_types, names
 
@@ -152,7 +152,7 @@ _KNOWN: Final = frozenset(
 )
 """Words that are no secret."""
 
-_Problem = tuple[yaml_reading.Path, str]
+_Problem = tuple[json_pointers.Path, str]
 
 
 def parse(text: str) -> NotifyConfig:
@@ -188,12 +188,12 @@ def _renamed(target: json_types.JsonValue) -> json_types.JsonValue:
     return {"on" if key == _YAML_ON else key: value for key, value in target.items()}
 
 
-def _line(document: yaml_reading.Document, path: yaml_reading.Path) -> tuple[int, int]:
+def _line(document: yaml_reading.Document, path: json_pointers.Path) -> tuple[int, int]:
     position = document.position(_in_file(path))
     return (0, 0) if position is None else (position.line, position.column)
 
 
-def _in_file(path: yaml_reading.Path) -> yaml_reading.Path:
+def _in_file(path: json_pointers.Path) -> json_pointers.Path:
     return tuple(_YAML_ON if part == "on" else part for part in path)
 
 
@@ -204,9 +204,9 @@ def _refusal(document: yaml_reading.Document, problems: Sequence[_Problem], disc
     return "; ".join(shown)
 
 
-def _sentence(document: yaml_reading.Document, path: yaml_reading.Path, mistake: str) -> str:
+def _sentence(document: yaml_reading.Document, path: json_pointers.Path, mistake: str) -> str:
     where = document.where(_in_file(path))
-    key = f", {yaml_reading.format_path(path)}" if path else ""
+    key = f", {json_pointers.format_path(path)}" if path else ""
     return f"{where}{_without_address(key)}: {_without_address(mistake)}"
 
 

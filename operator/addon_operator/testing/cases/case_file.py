@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from addon_operator.documents import patterns, yaml_reading
+from addon_operator.documents import json_pointers, patterns, yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors, json_types
 from addon_operator.loading import named_files
@@ -91,7 +91,7 @@ def read(path: pathlib.Path, *, of_module: bool = True) -> list[Case]:
 
 def _shown(place: tuple[str | int, ...]) -> str:
     # The line says which case it is.
-    text = violations.place(*place[1:])
+    text = json_pointers.format_path(place[1:])
     return f"{text}: " if text else ""
 
 

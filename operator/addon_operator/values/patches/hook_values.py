@@ -17,7 +17,6 @@ from addon_operator.values.patches import patch_log, patches
 
 MAX_PLACES_BYTES: Final = 32 << 10
 """How long :meth:`HookPaths.text` may be; annotations of an object may have 256 KiB together."""
-_ABSENT: Final = object()
 _DEPTHS: Final = (3, 2, 1)
 EVERYWHERE: Final = ("",)
 """As places: all values of all sections."""
@@ -138,11 +137,16 @@ def at_places(
 
     A place that is not there is removed, unless the sections are not whole.
     """
-    values = ((place, json_pointers.find(sections, json_pointers.parse(place), _ABSENT)) for place in where)
+    values = (
+        (place, json_pointers.find(sections, json_pointers.parse(place), json_pointers.ABSENT))
+        for place in where
+    )
     return [
-        _single({"op": "remove", "path": place} if value is _ABSENT else _add(place, value), source)
+        _single(
+            {"op": "remove", "path": place} if value is json_pointers.ABSENT else _add(place, value), source
+        )
         for place, value in values
-        if is_whole or value is not _ABSENT
+        if is_whole or value is not json_pointers.ABSENT
     ]
 
 

@@ -10,8 +10,6 @@ _SHOWN_PATH: Final = 200
 MOST_COMPARED: Final = 100_000
 """Operations that are looked at for all places together, in up to half a second."""
 
-Keys = tuple[str | int, ...]
-
 
 class Blame:
     """Finds the operation of a patch that made a place in the values what it is."""
@@ -27,7 +25,7 @@ class Blame:
             if item.path[-1:] == ("-",):
                 self._appended.setdefault(item.path[:-1], []).append(number)
 
-    def of(self, keys: Keys) -> str:
+    def of(self, keys: json_pointers.Path) -> str:
         """Return the last operation that wrote a place, or removed something of it; empty if none did.
 
         If none did, it is the last one that wrote something inside. Of many places in a large patch, only the
@@ -45,12 +43,12 @@ class Blame:
                 inside = _told(number, item)
         return inside
 
-    def _wrote(self, number: int, item: patches.PatchStep, keys: Keys) -> bool:
+    def _wrote(self, number: int, item: patches.PatchStep, keys: json_pointers.Path) -> bool:
         if item.path[-1:] == ("-",):
             return self._appended_at(keys[: len(item.path)]) == number
         return json_pointers.is_prefix(item.path, tuple(map(str, keys)))
 
-    def _appended_at(self, keys: Keys) -> int | None:
+    def _appended_at(self, keys: json_pointers.Path) -> int | None:
         """Return the operation that put the item at the end of its list; the last ones of the list did."""
         around = tuple(map(str, keys[:-1]))
         numbers = self._appended.get(around)

@@ -251,7 +251,11 @@ def _copied_bytes(document: json_types.JsonObject, item: PatchStep) -> int:
         return 0
     # A move keeps a copy of the sections that it concerns, for the case that it does not apply.
     pointers = [item.origin] if item.kind == "copy" else [(root,) for root in {p[0] for p in item.pointers}]
-    copied = [json_pointers.find(document, pointer) for pointer in pointers if exists(document, pointer)]
+    copied = [
+        json_pointers.find(document, pointer)
+        for pointer in pointers
+        if json_pointers.exists(document, pointer)
+    ]
     return sum(len(json_documents.encode([value])) for value in copied)
 
 
@@ -321,8 +325,8 @@ def _reason(document: json_types.JsonObject, item: PatchStep) -> str:
 
 def _held_by_scalar(document: json_types.JsonValue, pointer: json_pointers.Tokens) -> str:
     """Say what stands where something should be that holds the place; empty if it does hold it."""
-    value = json_pointers.find(document, pointer[:-1], _ABSENT)
-    if value is _ABSENT or isinstance(value, dict | list):
+    value = json_pointers.find(document, pointer[:-1], json_pointers.ABSENT)
+    if value is json_pointers.ABSENT or isinstance(value, dict | list):
         return ""
     kind = next((name for type_, name in _SCALARS if isinstance(value, type_)), "a string")
     return f"there is {kind} at {json_pointers.render(pointer[:-1])!r}, and not a mapping or a list"
@@ -336,23 +340,15 @@ def _first_missing(
     document: json_types.JsonValue, pointer: json_pointers.Tokens
 ) -> json_pointers.Tokens | None:
     for length in range(1, len(pointer) + 1):
-        if not exists(document, pointer[:length]):
+        if not json_pointers.exists(document, pointer[:length]):
             return pointer[:length]
     return None
-
-
-def exists(document: json_types.JsonValue, pointer: json_pointers.Tokens) -> bool:
-    """Say whether the document has a value at that place."""
-    return json_pointers.find(document, pointer, _ABSENT) is not _ABSENT
-
-
-_ABSENT: Final = object()
 
 
 def _split(document: json_types.JsonObject, item: PatchStep) -> Iterable[PatchStep]:
     if item.origin is None or item.origin[0] == item.path[0]:
         return [item]
-    if not exists(document, item.origin):
+    if not json_pointers.exists(document, item.origin):
         raise StepError(f"there is nothing at {json_pointers.render(item.origin)!r}")
     value = json_pointers.find(document, item.origin)
     add: Operation = {"op": "add", "path": json_pointers.render(item.path), "value": value}

@@ -15,7 +15,7 @@ import jsonschema
 import referencing
 import referencing.exceptions
 
-from addon_operator.documents import json_documents, patterns, yaml_loader, yaml_reading
+from addon_operator.documents import json_documents, json_pointers, patterns, yaml_loader
 from addon_operator.kernel import json_types
 from addon_operator.values import coalescing
 from addon_operator.values.schema import schema_messages, schema_violations
@@ -86,7 +86,7 @@ class ChartSchemas:
         own = [
             one.keys
             for one in violations
-            if one.value == "null" and not schema_violations.has(values, one.keys)
+            if one.value == "null" and not json_pointers.exists(values, one.keys)
         ]
         if not own:
             return violations
@@ -129,7 +129,7 @@ def mistakes(schema: json_types.JsonValue) -> Iterator[str]:
     checker = dialect(dialect.META_SCHEMA)
     for error in itertools.islice(checker.iter_errors(schema), schema_violations.MAX_VIOLATIONS):
         for fault in schema_messages.explain(error):
-            yield f"{yaml_reading.format_path(fault.path)}: {fault.rule}".removeprefix(": ")
+            yield f"{json_pointers.format_path(fault.path)}: {fault.rule}".removeprefix(": ")
 
 
 def chart_source(chart: coalescing.Chart) -> str:
@@ -138,7 +138,7 @@ def chart_source(chart: coalescing.Chart) -> str:
 
 
 def _violations(
-    chart: coalescing.Chart, values: json_types.JsonObject, place: tuple[str | int, ...]
+    chart: coalescing.Chart, values: json_types.JsonObject, place: json_pointers.Path
 ) -> Iterator[schema_violations.Violation]:
     if isinstance(chart, CheckedChart) and chart.schema is not None:
         for fault, value in _faults(chart.schema, values):
@@ -147,7 +147,7 @@ def _violations(
             if fault.shows_value and not isinstance(value, dict | list):
                 shown = json_documents.encode(value).decode()
             yield schema_violations.Violation(
-                yaml_reading.format_path(keys), fault.rule, shown, chart.source, keys
+                json_pointers.format_path(keys), fault.rule, shown, chart.source, keys
             )
     for each in chart.charts:
         below = values.get(each.name)
@@ -157,14 +157,14 @@ def _violations(
         else:
             rule = f"must be a mapping: it is for the chart {each.name}"
             yield schema_violations.Violation(
-                yaml_reading.format_path(keys), rule, None, chart_source(chart), keys
+                json_pointers.format_path(keys), rule, None, chart_source(chart), keys
             )
 
 
-def _leave_out(values: json_types.JsonObject, places: list[tuple[str | int, ...]]) -> None:
+def _leave_out(values: json_types.JsonObject, places: list[json_pointers.Path]) -> None:
     """Remove keys, in place; what is in a list stays."""
     for *above, key in places:
-        level = _at(values, tuple(above))
+        level = json_pointers.find(values, above)
         if isinstance(level, dict):
             level.pop(str(key), None)
 
@@ -183,7 +183,7 @@ def _faults(schema: json_types.JsonValue, values: json_types.JsonObject) -> list
     try:
         checker = _extended(_dialect(schema))(schema, registry=referencing.Registry())
         return [
-            (fault, _at(values, fault.path) if fault.shows_value else None)
+            (fault, json_pointers.find(values, fault.path) if fault.shows_value else None)
             for error in itertools.islice(checker.iter_errors(values), schema_violations.MAX_VIOLATIONS)
             for fault in _explained(error)
         ]
@@ -200,13 +200,6 @@ def _explained(error: jsonschema.ValidationError) -> Iterator[schema_messages.Fa
         )
     else:
         yield from schema_messages.explain(error)
-
-
-def _at(values: Any, path: schema_messages.Path) -> json_types.JsonValue:  # noqa: ANN401  # any JSON
-    for key in path:
-        values = values[key]
-    value: json_types.JsonValue = values
-    return value
 
 
 def _dialect(schema: json_types.JsonValue) -> Any:  # noqa: ANN401  # classes without a common type

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from addon_operator.documents import yaml_loader
+from addon_operator.documents import json_pointers, yaml_loader
 from addon_operator.kernel import names
 from addon_operator.values.schema import schema_keywords, schema_walk
 
@@ -177,8 +177,6 @@ _READERS: Final[Mapping[str, Callable[[str, object], Shape | None]]] = {
 }
 
 
-Path = tuple[str | int, ...]
-
 _MAY_BE_NULL: Final = frozenset({"default", "example", "examples"})
 
 
@@ -186,10 +184,10 @@ class LenientReader:
     """Reads one file; ``notes`` are what is strange in it."""
 
     def __init__(self) -> None:
-        self.notes: list[tuple[Path, str]] = []
+        self.notes: list[tuple[json_pointers.Path, str]] = []
         """Place and sentence of each thing that checks nothing."""
 
-    def read(self, schema: object, path: Path = ()) -> Any:  # noqa: ANN401  # what is not a schema stays as it is
+    def read(self, schema: object, path: json_pointers.Path = ()) -> Any:  # noqa: ANN401  # what is not a schema stays as it is
         """Return the schema with its lists of types, empty parts and single names written out.
 
         A list of types becomes ``type`` and ``nullable``, an empty property or ``properties`` becomes ``{}``,
@@ -201,7 +199,7 @@ class LenientReader:
             return schema
         return dict(self._keywords(schema, path))
 
-    def _keywords(self, schema: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Any]]:
+    def _keywords(self, schema: Mapping[str, Any], path: json_pointers.Path) -> Iterator[tuple[str, Any]]:
         for keyword, value in schema.items():
             place = (*path, keyword)
             if problem := schema_keywords.unknown(keyword, value):
@@ -215,7 +213,7 @@ class LenientReader:
                 for name, written in shape.written.items():
                     yield name, self._inner(name, written, place)
 
-    def _inner(self, keyword: str, value: Any, place: Path) -> Any:  # noqa: ANN401  # any JSON
+    def _inner(self, keyword: str, value: Any, place: json_pointers.Path) -> Any:  # noqa: ANN401  # any JSON
         if keyword in schema_walk.MAPS_OF_SCHEMAS and (value is None or isinstance(value, Mapping)):
             return {name: self.read(inner, (*place, name)) for name, inner in (value or {}).items()}
         if keyword in (*schema_walk.LISTS_OF_SCHEMAS, "items") and isinstance(value, list):

@@ -21,8 +21,6 @@ from addon_operator.values.schema import (
     schema_walk,
 )
 
-Path = tuple[str | int, ...]
-
 FileReader = Callable[[str, str], tuple[str, str]]
 """Gives the text and the name of a file, from the name of the file that refers to it and a relative path.
 
@@ -35,7 +33,7 @@ class Remark:
     """What there is to say of a place in a schema file."""
 
     document: yaml_reading.Document
-    path: Path
+    path: json_pointers.Path
     text: str
 
     @property
@@ -45,7 +43,7 @@ class Remark:
         return self.document.source, position.line, position.column, self.text
 
     def __str__(self) -> str:
-        key = f", {yaml_reading.format_path(self.path)}" if self.path else ""
+        key = f", {json_pointers.format_path(self.path)}" if self.path else ""
         return f"{self.document.where(self.path)}{key}: {self.text}"
 
 
@@ -54,12 +52,12 @@ class SchemaPart:
     """A schema as it stands in a file: a whole file, or what a reference leads to."""
 
     document: yaml_reading.Document
-    path: Path
+    path: json_pointers.Path
     """Where in the document."""
     schema: Any
     """Not to be trusted before it is checked."""
 
-    def remark(self, path: Path, text: str) -> Remark:
+    def remark(self, path: json_pointers.Path, text: str) -> Remark:
         """Return what there is to say of a place, by its path below the part."""
         return Remark(self.document, (*self.path, *path), text)
 
@@ -144,7 +142,7 @@ def _is_plain(reference: str) -> bool:
     return reference.startswith(prefix) and "/" not in reference.removeprefix(prefix)
 
 
-def _find(value: Any, fragment: str, reference: str) -> tuple[Path, Any]:  # noqa: ANN401  # any YAML
+def _find(value: Any, fragment: str, reference: str) -> tuple[json_pointers.Path, Any]:  # noqa: ANN401  # any YAML
     path: list[str | int] = []
     for token in _tokens(fragment, reference):
         key = int(token) if isinstance(value, list) and json_pointers.is_index(token) else token
@@ -239,7 +237,7 @@ def _meta_problems(part: SchemaPart) -> list[Remark]:
     return [part.remark(one.path, one.rule) for one in faults]
 
 
-_Problem = tuple[tuple[str | int, ...], str]
+_Problem = tuple[json_pointers.Path, str]
 
 
 def _details(
@@ -259,7 +257,7 @@ def _details(
 
 
 def _pattern_problems(
-    path: tuple[str | int, ...], schema: Mapping[str, Any], room: patterns.Room
+    path: json_pointers.Path, schema: Mapping[str, Any], room: patterns.Room
 ) -> Iterator[_Problem]:
     keys = [(("patternProperties", pattern), pattern) for pattern in schema.get("patternProperties", {})]
     own = [(("pattern",), schema["pattern"])] if "pattern" in schema else []
@@ -271,7 +269,7 @@ def _pattern_problems(
 
 
 def _reference_problems(
-    path: tuple[str | int, ...], schema: Mapping[str, Any], definitions: Mapping[str, Any]
+    path: json_pointers.Path, schema: Mapping[str, Any], definitions: Mapping[str, Any]
 ) -> Iterator[_Problem]:
     name = schema.get("$ref", "").removeprefix(schema_walk.REFERENCE_PREFIX)
     if "$ref" in schema and name not in definitions:
@@ -279,7 +277,7 @@ def _reference_problems(
 
 
 def _rule_problems(
-    path: tuple[str | int, ...],
+    path: json_pointers.Path,
     schema: Mapping[str, Any],
     evaluator: schema_rules.RuleEvaluator | None,
 ) -> Iterator[_Problem]:

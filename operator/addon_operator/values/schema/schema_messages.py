@@ -5,9 +5,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import jsonschema
 
-from addon_operator.documents import json_documents, json_schemas, yaml_reading
-
-Path = tuple[str | int, ...]
+from addon_operator.documents import json_documents, json_pointers, json_schemas
 
 MISSING_KEY: Final = "must have the key "
 """How the rule of a missing key begins."""
@@ -16,7 +14,7 @@ MISSING_KEY: Final = "must have the key "
 class Fault(NamedTuple):
     """One thing that is wrong."""
 
-    path: Path
+    path: json_pointers.Path
     rule: str
     shows_value: bool = True
     """Whether the value at the path is of use: it is not for a key that is missing or not known."""
@@ -27,7 +25,7 @@ def explain(error: jsonschema.ValidationError) -> Iterator[Fault]:
     yield from _explain(error, tuple(error.absolute_path))
 
 
-def _explain(error: jsonschema.ValidationError, path: Path) -> Iterator[Fault]:
+def _explain(error: jsonschema.ValidationError, path: json_pointers.Path) -> Iterator[Fault]:
     keyword = str(error.validator)
     if keyword == "additionalProperties":
         yield from _unknown_keys(error, path)
@@ -60,7 +58,7 @@ def _other(demand: object) -> str:
     return f"must satisfy {_json(demand)}"
 
 
-def _unknown_keys(error: jsonschema.ValidationError, path: Path) -> Iterator[Fault]:
+def _unknown_keys(error: jsonschema.ValidationError, path: json_pointers.Path) -> Iterator[Fault]:
     properties = _schema(error).get("properties", {})
     for key in json_schemas.unknown_keys(cast("Mapping[str, Any]", error.instance), _schema(error)):
         yield Fault((*path, key), _unknown_key(properties), shows_value=False)
@@ -100,7 +98,7 @@ def _branches(error: jsonschema.ValidationError) -> list[_Branch]:
     return [branch for branch in branches.values() if branch[0].schema != {"type": "null"}]
 
 
-def _no_form(branches: list[_Branch], path: Path) -> Iterator[Fault]:
+def _no_form(branches: list[_Branch], path: json_pointers.Path) -> Iterator[Fault]:
     nearest = min(branches, key=_distance)
     if len(branches) == 1:
         for inner in nearest:
@@ -128,7 +126,7 @@ def _distance(branch: _Branch) -> tuple[bool, bool, int, int]:
 
 
 def _hint(fault: Fault) -> str:
-    where = yaml_reading.format_path(fault.path)
+    where = json_pointers.format_path(fault.path)
     if fault.rule.startswith("the schema"):
         return f"{where}: {fault.rule}"
     return f"{where} {fault.rule}".strip()

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
+from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import schema_walk
 from addon_operator.values.schema.schema_walk import SchemaObject
@@ -61,8 +62,6 @@ def escape(name: str) -> str:
 
 _LENIENT: Final = "x-deckhouse-validations"
 RULE_KEYWORDS: Final = ("x-kubernetes-validations", _LENIENT)
-
-Path = tuple[str | int, ...]
 
 
 class RuleError(Exception):
@@ -118,7 +117,7 @@ class Rule:
 class BrokenRule:
     """A rule that does not hold for the value at a place."""
 
-    path: Path
+    path: json_pointers.Path
     message: str
     is_passed_over: bool = False
     """Whether it could not be evaluated, and counts as held."""
@@ -158,7 +157,7 @@ class RuleChecker:
     def _broken(
         self,
         schemas: Sequence[SchemaObject],
-        path: Path,
+        path: json_pointers.Path,
         value: json_types.JsonValue,
         old: json_types.JsonValue | _Absent,
     ) -> Iterator[BrokenRule]:
@@ -177,7 +176,7 @@ class RuleChecker:
         self,
         rule: Rule,
         facet: SchemaObject,
-        path: Path,
+        path: json_pointers.Path,
         value: json_types.JsonValue,
         old: json_types.JsonValue | _Absent,
     ) -> Iterator[BrokenRule]:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
+from addon_operator.documents import json_pointers
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import origins
 from addon_operator.values.patches import patch_blame, patches
@@ -12,8 +13,6 @@ from addon_operator.values.schema import schema_messages
 _NOT_FITTING: Final = "does not fit values of the Secret; the log says why"
 MAX_VIOLATIONS: Final = 100
 """How many are looked for in a section."""
-
-Path = tuple[str | int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Violation:
     """The value as JSON, cut to a line; :data:`HIDDEN` if it is sensitive; ``None`` if it says nothing."""
     schema: str
     """The schema's file."""
-    keys: Path = ()
+    keys: json_pointers.Path = ()
     """The place as keys and indexes, beginning with the section's key."""
     origin: str = ""
     """The source that set the value; empty if that is not known or no source did."""
@@ -100,22 +99,12 @@ def of_patch(
     return InvalidValuesError(told, patch.refusal)
 
 
-def has(value: json_types.JsonValue, path: Path) -> bool:
-    """Say whether something is at the path, ``null`` included."""
-    for key in path:
-        if isinstance(value, dict) and key in value:
-            value = value[str(key)]
-        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
-            value = value[key]
-        else:
-            return False
-    return True
-
-
 def of_global(violation: Violation, chart_values: json_types.JsonObject) -> Violation:
     """Return the same with the place of what a chart within the chart has from the ``global`` above it."""
     keys = violation.keys
-    if names.GLOBAL_KEY not in keys or has(chart_values, keys):
+    if names.GLOBAL_KEY not in keys or json_pointers.exists(chart_values, keys):
         return violation
     above = keys[keys.index(names.GLOBAL_KEY) :]
-    return dataclasses.replace(violation, keys=above) if has(chart_values, above) else violation
+    return (
+        dataclasses.replace(violation, keys=above) if json_pointers.exists(chart_values, above) else violation
+    )

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from addon_operator.documents import json_documents, json_pointers, json_schemas, yaml_reading
+from addon_operator.documents import json_documents, json_pointers, json_schemas
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import (
     cel_rules,
@@ -107,7 +107,7 @@ class Schema:
         shown = _shown(masked, fault.path) if fault.shows_value else None
         keys = (root, *fault.path)
         return schema_violations.Violation(
-            yaml_reading.format_path(keys), fault.rule, shown, self.source, keys
+            json_pointers.format_path(keys), fault.rule, shown, self.source, keys
         )
 
     @functools.cached_property
@@ -148,7 +148,7 @@ class Schema:
         return _masked(schemas, value, self._definitions)
 
 
-def _shown(masked: Any, path: schema_violations.Path) -> str:  # noqa: ANN401  # any JSON
+def _shown(masked: Any, path: json_pointers.Path) -> str:  # noqa: ANN401  # any JSON
     for key in path:
         if masked == HIDDEN:
             return HIDDEN

@@ -1,6 +1,7 @@
 """What is wrong with stand-ins for hidden values, and with what holds them."""
 
 from addon_operator.commands.plan_state import hidden_values
+from addon_operator.documents import json_pointers
 from addon_operator.values.schema import schema_messages, schema_violations
 from tests.support import rows
 
@@ -25,7 +26,7 @@ MISSING = f"{schema_messages.MISSING_KEY}'a'"
          "of a chart without a section", "what holds it there", "another module"],
 )  # fmt: skip
 def test_what_is_wrong_is_left_unless_it_is_about_a_hidden_value(
-    keys: schema_violations.Path, rule: str, is_left: bool
+    keys: json_pointers.Path, rule: str, is_left: bool
 ) -> None:
     violation = schema_violations.Violation("path", rule, None, "values.yaml", keys)
     assert PLACES.leave(violation) is is_left

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from addon_operator.documents import json_pointers
 from addon_operator.values.patches import patch_blame, patches
 from addon_operator.values.schema import schema_violations
 from tests.support import rows
@@ -18,7 +19,7 @@ APPEND = {"op": "add", "path": "/m/l/-", "value": {"x": 1}}
 TEST = {"op": "test", "path": "/m/a", "value": 1}
 
 
-def blamed(keys: patch_blame.Keys, section: dict[str, Any], *operations: dict[str, Any]) -> str:
+def blamed(keys: json_pointers.Path, section: dict[str, Any], *operations: dict[str, Any]) -> str:
     patch = patches.parse_patch(json.dumps(operations), "patch")
     document: dict[str, Any] = {"m": section}
     patches.apply_strictly(document, patch)
@@ -43,7 +44,7 @@ def blamed(keys: patch_blame.Keys, section: dict[str, Any], *operations: dict[st
     ids=repr,
 )
 def test_the_last_operation_that_wrote_a_place_is_blamed(
-    keys: patch_blame.Keys, section: dict[str, Any], operations: list[dict[str, Any]], told: str
+    keys: json_pointers.Path, section: dict[str, Any], operations: list[dict[str, Any]], told: str
 ) -> None:
     assert blamed(keys, section, *operations) == told
 

@@ -93,7 +93,7 @@ def _applied(document: json_types.JsonObject, operation: dict[str, Any]) -> patc
         tokens = json_pointers.parse(operation["path"])
         value: Any = document
         for token in tokens:
-            if not patches.exists(value, (token,)):
+            if not json_pointers.exists(value, (token,)):
                 raise patches.StepError("nothing to test")
             value = value[int(token)] if isinstance(value, list) else value[token]
         operation = {**operation, "value": copy.deepcopy(value)}

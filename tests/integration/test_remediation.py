@@ -69,7 +69,15 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
     assert site.data("web") == {"a": "one"}
     error = (modules.get("web") or {})["status"]["lastError"]
     assert "99999" in error or "Invalid value" in error
-    assert "is taken back to revision 1" in error
+    assert "is taken back to revision 1; it is not tried again with the same chart and values" in error
+    operator.wait_until(
+        lambda: modules.condition("web", "Stalled")["reason"] == "RolledBack", "nobody waits for a next try"
+    )
+    assert modules.condition("web", "Reconciling")["status"] == "False"
+    row = site.module_rows()["web"]
+    said = error.rpartition("; revision 2")[2]
+    assert (row["lastError"].endswith(said), row["nextTry"]) == (True, None), "all say one thing of it"
+    assert "next try" not in operator.wait_logged("is taken back to revision 1")
     # What hooks wrote to the values stays.
     assert "size: 3" in (site.data(operator_site.CONFIG_MAP) or {})["web"]
     made = site.deployed()["web"]
@@ -79,7 +87,7 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
 
     # It is remembered over a restart.
     again = site.start()
-    again.wait_logged("the last upgrade failed and was taken back", "next try")
+    again.wait_logged("the last upgrade failed and was taken back, and chart and values are the same")
     again.wait_until(lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is known")
     assert site.deployed()["web"] == made
     # Its reason is that of before until the run after the start has ended.

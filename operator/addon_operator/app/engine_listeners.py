@@ -74,7 +74,8 @@ def states_listener(states: module_states.ModuleStates, time: clock.Clock) -> ev
     def tell(event: events.Event) -> None:
         match event:
             case events.TaskFailed(task=task, delay=float(delay)) if task.kind in _OF_MODULES:
-                states.will_retry(names.ModuleName(task.owner), time.time() + delay, task.attempts)
+                at = None if event.is_final else time.time() + delay
+                states.will_retry(names.ModuleName(task.owner), at, task.attempts)
             case events.MaintenanceChanged():
                 states.maintain(event.module, event.mode)
             case events.HealthChanged():

@@ -61,11 +61,16 @@ class EventLog:
         if isinstance(event, events.TaskStarted):
             self._log.debug("task begins", queue=event.queue, **fields)
             return
-        next_try = "failure is allowed" if event.delay is None else f"next try in {event.delay:.1f} s"
+        next_try = "; failure is allowed" if event.delay is None else f"; next try in {event.delay:.1f} s"
+        if event.is_final:
+            # Its text says what has to change; to look whether that has is no next try.
+            if task.attempts > 1:
+                return
+            next_try = ""
         # A traceback only for what is a defect of ours.
         expected = isinstance(event.error, errors.AddonOperatorError)
         self._log.error(
-            f"{task.kind.doing} failed: {event.error}; {next_try}",
+            f"{task.kind.doing} failed: {event.error}{next_try}",
             queue=event.queue,
             tries=task.attempts,
             exc_info=None if expected else event.error,

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from addon_operator.engine import reactions, state, tasks
-from addon_operator.helm import release_types
+from addon_operator.helm import helm_errors, release_types
 from addon_operator.kernel import names
 from addon_operator.modules import keeping, model, windows
 from addon_operator.modules.drift import drift_report
@@ -66,6 +66,11 @@ class TaskFailed(Event, frozen=True):
     error: BaseException
     delay: float | None
     """Seconds until the next try; ``None`` where failure is allowed."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether that try only looks whether chart and values are other ones, as the error says."""
+        return isinstance(self.error, helm_errors.HelmError) and self.error.is_final
 
 
 class HookLabels(msgspec.Struct, frozen=True):

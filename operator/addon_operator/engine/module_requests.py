@@ -91,7 +91,7 @@ class ModuleRequests:
         Raises :class:`CannotRunError` if nothing of it waits for another try.
         """
         now = self._states[name]
-        if now.next_try is None:
+        if now.next_try is None and not now.is_final:
             raise CannotRunError(
                 f"module {name} is {now.status}, and nothing of it waits for another try: 'module run' runs "
                 "it again"

@@ -86,7 +86,7 @@ class ModuleStates:
     ) -> None:
         """Set a module's status; ``error`` replaces the last error unless it is ``None``."""
         state = self._states[name]
-        state.status, state.next_try = status, None
+        state.status, state.next_try, state.is_final = status, None, False
         if state.awaits_health:
             state.awaits_health = ()
             state.explain()
@@ -173,11 +173,15 @@ class ModuleStates:
             state.leaving = leaving
             self._explain(state)
 
-    def will_retry(self, name: names.ModuleName, at: float, tries: int = 1) -> None:
-        """Note when what failed of the module so often is tried again, in seconds since the epoch."""
+    def will_retry(self, name: names.ModuleName, at: float | None, tries: int = 1) -> None:
+        """Note when what failed of the module so often is tried again, in seconds since the epoch.
+
+        ``None``: the same is not tried again by itself, which :attr:`.ModuleState.last_error` says.
+        """
         state = self._states.get(name)
         if state is not None and state.last_error:
-            state.next_try, state.tries, state.cure = at, tries, ()
+            state.is_final = at is None
+            state.next_try, state.tries, state.cure = at, 1 if at is None else tries, ()
             self._tell(engine_state.ModuleChanged(state))
 
     def replace(self, modules: Sequence[model.Module]) -> frozenset[names.ModuleName]:

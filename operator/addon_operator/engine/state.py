@@ -175,6 +175,8 @@ class ModuleState:
     """Files of hooks that only the Go operator could run."""
     next_try: float | None = None
     """When a failed run or delete is tried again, in seconds since the epoch; ``None`` if none waits."""
+    is_final: bool = False
+    """Whether what failed is not tried again by itself as long as chart and values are the same."""
     discovered: bool = False
     """Whether a discovery has decided about it; until then nothing is said of it."""
     awaits_config: bool = False

@@ -12,6 +12,8 @@ class HelmError(errors.ModuleError):
 
     is_old: bool = False
     """Whether that was so before, and nothing was tried."""
+    is_final: bool = False
+    """Whether the same chart and values are not tried again by themselves, as the text says."""
 
     def __init__(self, module: str, message: str, without_values: str | None = None) -> None:
         """``without_values`` is the message for places that show no values, if that is another one."""

@@ -377,10 +377,11 @@ def _cure(module: state.ModuleState) -> str:
 
 
 def _stalled(module: state.ModuleState) -> _Said:
-    if module.status is _Status.FAILED and module.tries >= STALLED_TRIES:
+    if module.status is _Status.FAILED and (module.is_final or module.tries >= STALLED_TRIES):
         said = module.last_error_without_values or "The last run failed."
         waits = f", and {_cure(module)}" if module.cure else ""
-        told = f"It failed {module.tries} times in a row{waits}: {said}"
+        often = "failed" if module.is_final else f"failed {module.tries} times in a row"
+        told = f"It {often}{waits}: {said}"
         return _Said("True", module.failure or RUN_FAILED, told)
     if _is_stuck_in_delete(module):
         return _Said("True", DELETE_FAILED, module.last_error_without_values)

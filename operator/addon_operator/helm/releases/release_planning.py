@@ -299,7 +299,7 @@ class ReleasePlanner:
             f"{request.module}'"
         )
         error = kind(request.module, request.redact(f"{told}; it failed with: {why}" if why else told), told)
-        error.is_old = True
+        error.is_old = error.is_final = True
         raise error
 
     def foreign(self, request: release_types.ReleaseRequest, record: release_records.Record | None) -> str:

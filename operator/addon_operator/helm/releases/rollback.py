@@ -75,12 +75,14 @@ class Rollback:
         except (helm_errors.HelmError, helm_errors.ReleaseRecordError) as error:
             return self._refused(failed, f"the rollback failed, too: {_message(error)}")
         await self._remember(last, target, failed)
-        return self._told(
+        told = self._told(
             failed,
             f"revision {last.revision.number} is taken back to revision {target.revision.number}; it is not "
             "tried again with the same chart and values: change them, or run 'addon-operator module retry "
             f"{self._request.module}'",
         )
+        told.is_final = True
+        return told
 
     async def _target(
         self, earlier: Sequence[release_records.Record], *, unhealthy: bool

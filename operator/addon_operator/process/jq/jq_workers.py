@@ -1,7 +1,6 @@
 """Runs jq programs in worker processes: neither slow nor endless ones hold up the event loop."""
 
 import asyncio
-import dataclasses
 import pathlib
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -23,7 +22,7 @@ _ANSWER_BYTES: Final = 2 * jq_worker_main.MAX_RESULT_BYTES
 _READ_BUFFER: Final = 1 << 20
 _START_SECONDS: Final = 30.0
 _ALARM_MARGIN: Final = 5.0
-_STRIKES: Final = 3
+_LATE_MAX: Final = 3
 """How many documents of a batch may use up their time one by one before the rest is given up."""
 _LEAST_SECONDS: Final = 0.25
 """Time that every program gets for a document."""
@@ -93,26 +92,6 @@ class _Worker:
         await asyncio.to_thread(self._process.wait)
 
 
-@dataclasses.dataclass(slots=True)
-class Patience:
-    """With a program that did not end in time: each time halves what it gets, each end in time doubles it."""
-
-    share: float = 1.0
-
-    def seconds(self, timeout: float) -> float:
-        """Return what it gets of ``timeout`` for a document."""
-        return max(timeout * self.share, min(timeout, _LEAST_SECONDS))
-
-    def was_late(self, timeout: float) -> None:
-        """Note that it used up its time."""
-        if self.seconds(timeout) > _LEAST_SECONDS:
-            self.share /= 2
-
-    def ended(self) -> None:
-        """Note that it ended in its time."""
-        self.share = min(1.0, self.share * 2)
-
-
 class JqWorkers:
     """A pool of worker processes, started when they are first needed; to be used in one event loop."""
 
@@ -121,7 +100,9 @@ class JqWorkers:
         self._memory_bytes = memory_bytes
         self._places = asyncio.Semaphore(workers)
         self._idle: list[_Worker] = []
-        self._slow: dict[str, Patience] = {}
+        self._shares: dict[str, float] = {}
+        """Of programs that did not end in time: what part of it they get. Each time that one is late halves
+        it, each end in time doubles it."""
         self._slow_place = asyncio.Lock()
         self._closed = False
 
@@ -153,38 +134,40 @@ class JqWorkers:
     async def _batch(
         self, program: str, documents: Sequence[bytes], timeout: float
     ) -> list[bytes | jq_programs.JqError]:
-        if program not in self._slow:
+        if program not in self._shares:
             try:
                 return await self._ask(program, documents, timeout)
             except _WorkerLostError as error:
                 if error.late:
-                    self._slow[program] = Patience()
+                    self._shares[program] = 1.0
             except start_errors.ChildStartError as error:
                 return [jq_programs.JqError(str(error))] * len(documents)
-        if (patience := self._slow.get(program)) is None:
-            return await self._one_by_one(program, documents, timeout, Patience())
+        if program not in self._shares:
+            return await self._one_by_one(program, documents, timeout)
         # All such programs share one worker: the others are for programs that end.
         async with self._slow_place:
-            return await self._one_by_one(program, documents, timeout, patience)
+            return await self._one_by_one(program, documents, timeout)
 
     async def _one_by_one(
-        self, program: str, documents: Sequence[bytes], timeout: float, patience: Patience
+        self, program: str, documents: Sequence[bytes], timeout: float
     ) -> list[bytes | jq_programs.JqError]:
         answers: list[bytes | jq_programs.JqError] = []
-        strikes = 0
+        late = 0
         for document in documents:
-            seconds = patience.seconds(timeout)
-            if strikes == _STRIKES:
+            share = self._shares.get(program, 1.0)
+            seconds = max(timeout * share, min(timeout, _LEAST_SECONDS))
+            if late == _LATE_MAX:
                 answers.append(_too_slow(seconds))
                 continue
             try:
                 answers += await self._ask(program, [document], seconds)
-                patience.ended()
+                if share < 1:
+                    self._shares[program] = share * 2
             except _WorkerLostError as error:
                 answers.append(_too_slow(seconds) if error.late else _died())
                 if error.late:
-                    strikes += 1
-                    patience.was_late(timeout)
+                    late += 1
+                    self._shares[program] = share / 2 if seconds > _LEAST_SECONDS else share
             except start_errors.ChildStartError as error:
                 answers.append(jq_programs.JqError(str(error)))
         return answers

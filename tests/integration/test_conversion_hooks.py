@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from addon_operator.admission.registration import conversion_specs
+from addon_operator.admission.conversions import conversion_specs
 from addon_operator.devcluster import api, handle, layout
 from tests.integration import admitting, operator_process, operator_site
 

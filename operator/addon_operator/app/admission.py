@@ -20,7 +20,7 @@ from addon_operator.admission.certificates import (
     path_keys,
     tls,
 )
-from addon_operator.admission.conversions import conversion_handler, conversion_registry, converter
+from addon_operator.admission.conversions import conversion_registry, converter
 from addon_operator.admission.hooks import hook_registry, hook_reviews
 from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check, pod_handler
 from addon_operator.admission.presets import (
@@ -30,7 +30,7 @@ from addon_operator.admission.presets import (
     preset_notices,
     preset_status,
 )
-from addon_operator.admission.registration import conversion_registration, registration
+from addon_operator.admission.registration import registration
 from addon_operator.admission.server import site
 from addon_operator.aio import waiting, warn_once
 from addon_operator.app import admission_webhooks, engine_listeners, kept_work
@@ -172,16 +172,15 @@ class Admission(health.Part):
 
     def lead_conversions(self, kube: client.KubeClient) -> conversion_registry.ConversionRegistry:
         """Keep definitions pointing here from now on that hooks convert, by the client of who leads."""
-        registrar = conversion_registration.ConversionRegistrar(
+        registry = conversion_registry.ConversionRegistry(
             kube,
             self._settings.namespace,
             admission_webhooks.client_address(self._settings),
             self._store,
             self._log,
             self._clock,
-        )
-        registry = conversion_registry.ConversionRegistry(
-            registrar, self.conversions, needs_certificate=self._clients is not None
+            self.conversions,
+            needs_certificate=self._clients is not None,
         )
         self._run("conversions", registry.keep)
         return registry
@@ -301,7 +300,7 @@ class Admission(health.Part):
             notice_presets=presets,
             check_config=self._config,
             ask_hooks=self.hooks,
-            convert=conversion_handler.ConversionHandler(self.conversions),
+            convert=converter.ConversionHandler(self.conversions),
             guard=self._store,
         )
         return site.AdmissionSite(

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from addon_operator.admission import review_budget, review_shapes, reviews
 from addon_operator.admission.certificates import certificate_store
-from addon_operator.admission.conversions import conversion_handler
+from addon_operator.admission.conversions import converter
 from addon_operator.admission.hooks import hook_registry, hook_reviews
 from addon_operator.admission.pods import pod_handler
 from addon_operator.admission.registration import registration_specs
@@ -183,7 +183,7 @@ def routes(
         ),
     }
     account = review_budget.MemoryBudget(HOOK_LIMITS)
-    by_path[conversion_handler.ROUTE] = site.Route(
+    by_path[converter.ROUTE] = site.Route(
         convert, timeout=_HOOK_SECONDS, ready=lambda: True, account=account, guard=guard
     )
     for path in hook_reviews.ROUTES.values():

@@ -326,8 +326,8 @@ class _Process:
         )
         stack.push_async_callback(standing_in.close)
         self._begin("standby hooks", standing_in.keep)
-        self._admission.hooks.stand_in = standing_in.find
-        self._admission.conversions.stand_in = standing_in.find_conversions
+        self._admission.hooks.fallback = standing_in.find
+        self._admission.conversions.fallback = standing_in.find_conversions
 
     def _show_meanwhile(
         self, stack: contextlib.AsyncExitStack, made: tools.Tools, modules: module_files.LoadedModules

@@ -12,8 +12,9 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from addon_operator.admission.conversions import conversion_specs
 from addon_operator.admission.hooks import hook_reviews, hook_specs
-from addon_operator.admission.registration import conversion_specs, registration_specs
+from addon_operator.admission.registration import registration_specs
 from addon_operator.aio import threads
 from addon_operator.app import tools
 from addon_operator.engine import events, intents, module_states, state

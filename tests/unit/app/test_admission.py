@@ -11,7 +11,7 @@ from addon_operator.admission.certificates import (
     path_keys,
     tls,
 )
-from addon_operator.admission.conversions import conversion_handler, converter
+from addon_operator.admission.conversions import converter
 from addon_operator.admission.hooks import hook_reviews
 from addon_operator.admission.pods import pod_handler
 from addon_operator.admission.registration import registration_specs
@@ -183,10 +183,10 @@ def test_the_site_answers_the_webhooks_that_are_registered_and_no_others(environ
         notice_presets=handler,
         check_config=handler,
         ask_hooks=handler,
-        convert=conversion_handler.ConversionHandler(converter.DeclaredConversions()),
+        convert=converter.ConversionHandler(converter.DeclaredConversions()),
         guard=no_certificates(),
     )
-    of_hooks = {*hook_reviews.ROUTES.values(), conversion_handler.ROUTE}
+    of_hooks = {*hook_reviews.ROUTES.values(), converter.ROUTE}
     assert served.keys() - of_hooks == webhooks(**environ).keys()
     guarded = {path for path, route in served.items() if route.guard is not None}
     assert guarded == of_hooks | {each.path for each in webhooks(**environ).values() if each.is_guarded}

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
+from addon_operator.admission.conversions import conversion_specs
 from addon_operator.admission.hooks import hook_specs
-from addon_operator.admission.registration import conversion_specs
 from addon_operator.app import admission_webhooks, standby_hooks, tools
 from addon_operator.engine import events
 from addon_operator.engine.bindings import process_slots, standby_loaded

@@ -1,4 +1,4 @@
-"""Converts the objects of reviews, step by step, with the hooks that say they can."""
+"""Answers the conversion reviews of the API server: step by step, with the hooks that say they can."""
 
 import asyncio
 import collections
@@ -10,12 +10,15 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from addon_operator.admission.conversions import conversion_reviews
+from addon_operator.admission import reviews
+from addon_operator.admission.conversions import conversion_reviews, conversion_specs
 from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject
 
+ROUTE: Final = f"{conversion_specs.PATH}{{name}}"
+"""The path at which the API server asks; the name of the definition is at its end."""
 SECONDS: Final = 28.0
 """For all steps of a review: clients of the API server seldom wait much longer."""
 _LAST_STEP_SECONDS: Final = 2.0
@@ -43,12 +46,11 @@ class Declared(msgspec.Struct, frozen=True):
         return self.rule.full(self.crd_name)
 
 
-StandIn: TypeAlias = Callable[[str], Awaitable[Iterable[hook_entries.ConversionEntry]]]
-"""Finds who converts a definition of which nothing was said here."""
+Lookup: TypeAlias = Callable[[str], Awaitable[Iterable[hook_entries.ConversionEntry]]]
+"""Finds the hooks that convert a definition, by its name."""
 
 
-async def nobody(_crd_name: str) -> Iterable[hook_entries.ConversionEntry]:
-    """Find nobody."""
+async def _nothing(_crd_name: str) -> Iterable[hook_entries.ConversionEntry]:
     return ()
 
 
@@ -56,8 +58,8 @@ class DeclaredConversions:
     """All conversions that hooks declare, by who owns the hooks."""
 
     def __init__(self) -> None:
-        self.stand_in: StandIn = nobody
-        """Who is asked for steps that lead further, and were not begun here."""
+        self.fallback: Lookup = _nothing
+        """Is asked where the conversions of this process lead no further."""
         self._by_owner: dict[str, tuple[Declared, ...]] = {}
         self._converting: collections.Counter[str] = collections.Counter()
         self._converted = asyncio.Event()
@@ -119,73 +121,74 @@ class DeclaredConversions:
         return found
 
 
-class Converter:
-    """Converts the objects of reviews."""
+class ConversionHandler(reviews.BodyHandler):
+    """Has objects converted."""
 
     def __init__(self, declared: DeclaredConversions) -> None:
-        self._declared = declared
+        self._conversions = declared
 
-    async def convert(
-        self, review: conversion_reviews.ConversionReview, arrived: float, seconds: float = math.inf
-    ) -> Sequence[JsonObject]:
-        """Return the objects in the version that is wanted, in their order.
+    async def answer(self, name: str, body: bytes, seconds: float) -> bytes:
+        """Return all objects converted, or why they cannot be."""
+        arrived = time.monotonic()
+        if not names.is_crd_name(name):
+            raise reviews.MalformedReviewError("the path does not end in the name of a definition")
+        # Reviews of many objects take their time.
+        review = await asyncio.to_thread(conversion_reviews.parse, body, name)
+        try:
+            converted = await convert(self._conversions, review, arrived, seconds)
+        except conversions.ConversionError as error:
+            return conversion_reviews.refusal(review, str(error))
+        try:
+            return await asyncio.to_thread(conversion_reviews.answer, review, converted)
+        except TypeError:
+            return conversion_reviews.refusal(review, conversions.too_deep(converted))
 
-        ``seconds`` is how long the API server waits. Raises :class:`.ConversionError`.
-        """
-        with self._declared.converting(review.crd_name):
-            return await self._convert(review, arrived, seconds)
 
-    async def _convert(
-        self, review: conversion_reviews.ConversionReview, arrived: float, seconds: float
-    ) -> Sequence[JsonObject]:
-        objects = list(review.objects)
-        declared, steps = await self._way(review)
-        limit = min(seconds, SECONDS)
+async def convert(
+    known: DeclaredConversions,
+    review: conversion_reviews.ConversionReview,
+    arrived: float,
+    seconds: float = math.inf,
+) -> Sequence[JsonObject]:
+    """Return the objects of a review in the version that is wanted, in their order.
+
+    ``seconds`` is how long the API server waits. Raises :class:`.ConversionError`.
+    """
+    objects, limit = list(review.objects), min(seconds, SECONDS)
+    with known.converting(review.crd_name):
+        declared, steps = await _chain(known, review)
         for done, step in enumerate(steps):
-            _check_time(review, len(steps), done, arrived + limit)
+            if done and time.monotonic() > arrived + limit - _LAST_STEP_SECONDS:
+                raise conversions.ConversionError(
+                    f"the way to {review.version} has {len(steps)} steps, and the time was over after "
+                    f"{done}: declare conversions of {review.crd_name} that lead there in fewer"
+                )
             numbers = [number for number, each in enumerate(objects) if each["apiVersion"] == step.before]
             found = declared[step.before, step.after]
-            request = hook_entries.StepRequest(
-                found.rule,
-                step.after,
-                review.uid,
-                [objects[number] for number in numbers],
-                arrived,
-                limit,
+            asked = [objects[number] for number in numbers]
+            answer = await found.entry.answer(
+                hook_entries.StepRequest(found.rule, step.after, review.uid, asked, arrived, limit)
             )
-            answer = await found.entry.answer(request)
             if answer.failed_message:
                 raise conversions.ConversionError(answer.failed_message)
             for number, each in zip(numbers, answer.objects, strict=True):
                 objects[number] = each
-        return objects
+    return objects
 
-    async def _way(
-        self, review: conversion_reviews.ConversionReview
-    ) -> tuple[Mapping[conversions.Edge, Declared], list[conversions.Step]]:
-        versions = dict.fromkeys(str(each["apiVersion"]) for each in review.objects)
-        declared = self._declared.of(review.crd_name)
-        try:
-            return declared, conversions.steps([*declared], versions, review.version, review.crd_name)
-        except conversions.NoChainError:
-            entries = await self._declared.stand_in(review.crd_name)
-        found = (
-            each
-            for entry in entries
-            if entry.binding.crd_name == review.crd_name
-            for each in _declared(entry)
-        )
-        known = {each.edge: each for each in found} | dict(declared)
-        return known, conversions.steps([*known], versions, review.version, review.crd_name)
+
+async def _chain(
+    known: DeclaredConversions, review: conversion_reviews.ConversionReview
+) -> tuple[Mapping[conversions.Edge, Declared], list[conversions.Step]]:
+    versions = dict.fromkeys(str(each["apiVersion"]) for each in review.objects)
+    declared = known.of(review.crd_name)
+    try:
+        return declared, conversions.steps([*declared], versions, review.version, review.crd_name)
+    except conversions.NoChainError:
+        entries = await known.fallback(review.crd_name)
+    found = [each for entry in entries for each in _declared(entry) if each.crd_name == review.crd_name]
+    edges = {each.edge: each for each in found} | dict(declared)
+    return edges, conversions.steps([*edges], versions, review.version, review.crd_name)
 
 
 def _declared(entry: hook_entries.ConversionEntry) -> list[Declared]:
     return [Declared(entry, rule) for rule in entry.binding.rules]
-
-
-def _check_time(review: conversion_reviews.ConversionReview, steps: int, done: int, deadline: float) -> None:
-    if done and time.monotonic() > deadline - _LAST_STEP_SECONDS:
-        raise conversions.ConversionError(
-            f"the way to {review.version} has {steps} steps, and the time was over after {done}: "
-            f"declare conversions of {review.crd_name} that lead there in fewer"
-        )

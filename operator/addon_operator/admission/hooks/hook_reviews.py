@@ -18,8 +18,8 @@ from addon_operator.hook_contract.outputs import review_answers
 
 Key: TypeAlias = tuple[webhook_bindings.ReviewType, str]
 """What is asked, and the webhook's name."""
-StandIn: TypeAlias = Callable[[Key], Awaitable[hook_entries.WebhookEntry | None]]
-"""Finds who answers at a webhook of which nothing was said here; ``None`` if nobody does."""
+Lookup: TypeAlias = Callable[[Key], Awaitable[hook_entries.WebhookEntry | None]]
+"""Finds the hook that answers at a webhook; ``None`` if there is none."""
 
 ROUTES: Final[Mapping[webhook_bindings.ReviewType, str]] = {
     asked: f"{path}{{name}}" for asked, path in hook_specs.PATHS.items()
@@ -28,8 +28,7 @@ _BY_PATH: Final = {path: asked for asked, path in hook_specs.PATHS.items()}
 _SHOWN: Final = 300
 
 
-async def nobody(_key: Key) -> hook_entries.WebhookEntry | None:
-    """Find nobody."""
+async def _nothing(_key: Key) -> hook_entries.WebhookEntry | None:
     return None
 
 
@@ -37,8 +36,8 @@ class HookReviews(reviews.ReviewHandler):
     """Hands requests on to the hooks that answer them."""
 
     def __init__(self) -> None:
-        self.stand_in: StandIn = nobody
-        """Who is asked for webhooks that are registered, and were not begun here."""
+        self.fallback: Lookup = _nothing
+        """Is asked for webhooks that are registered, and were not begun here."""
         self._entries: dict[Key, hook_entries.WebhookEntry] = {}
         self._gone: set[Key] = set()
         self._asked: collections.Counter[Key] = collections.Counter()
@@ -98,7 +97,7 @@ class HookReviews(reviews.ReviewHandler):
 
     async def _found(self, key: Key) -> hook_entries.WebhookEntry | None:
         try:
-            return self._entries.get(key) or await self.stand_in(key)
+            return self._entries.get(key) or await self.fallback(key)
         except hook_entries.NotAnsweredError as error:
             raise reviews.UnansweredError(str(error)) from error
 

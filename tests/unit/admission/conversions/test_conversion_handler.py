@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from addon_operator.admission import reviews
-from addon_operator.admission.conversions import conversion_handler, converter
+from addon_operator.admission.conversions import converter
 from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
 from tests.support import rows
@@ -32,7 +32,7 @@ async def answer(*pairs: tuple[str, str], name: str = CRD, body: bytes = REVIEW)
     declared = converter.DeclaredConversions()
     binding = conversion_bindings.ConversionBinding(CRD, rules)
     declared.replace("cron", [hook_entries.Entry("cron", "x.sh", binding, up)])
-    data = await conversion_handler.ConversionHandler(declared).answer(name, body, 5.0)
+    data = await converter.ConversionHandler(declared).answer(name, body, 5.0)
     found: dict[str, Any] = orjson.loads(data)["response"]
     return found
 

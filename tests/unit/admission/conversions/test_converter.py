@@ -54,7 +54,7 @@ def declared(*entries: hook_entries.ConversionEntry) -> converter.DeclaredConver
 async def convert(
     known: converter.DeclaredConversions, asked: conversion_reviews.ConversionReview
 ) -> list[tuple[Any, Any]]:
-    found = await converter.Converter(known).convert(asked, time.monotonic())
+    found = await converter.convert(known, asked, time.monotonic())
     return [(each["apiVersion"], each["name"]) for each in found]
 
 
@@ -125,7 +125,7 @@ async def test_hooks_go_when_they_convert_nothing_any_more() -> None:
     group = CRD.partition(".")[2]
     item: JsonObject = {"apiVersion": f"{group}/v1", "kind": "CronTab", "metadata": {"name": "a"}}
     review = conversion_reviews.ConversionReview("1", CRD, f"{group}/v2", [item])
-    converting = asyncio.create_task(converter.Converter(known).convert(review, time.monotonic()))
+    converting = asyncio.create_task(converter.convert(known, review, time.monotonic()))
     await asyncio.sleep(0)
     going = asyncio.create_task(known.keep_only([]))
     for _ in range(5):
@@ -147,7 +147,7 @@ async def test_what_was_replaced_is_not_asked_any_more() -> None:
     assert known.of(CRD) == {}
 
 
-async def test_whoever_stands_in_is_asked_for_steps_that_were_not_begun_here() -> None:
+async def test_the_fallback_is_asked_for_steps_that_were_not_begun_here() -> None:
     own, other = Hook(), Hook()
     known = declared(own.entry(("v1", "v2")))
 
@@ -155,7 +155,7 @@ async def test_whoever_stands_in_is_asked_for_steps_that_were_not_begun_here() -
         assert crd_name == CRD
         return [other.entry(("v1", "v2"), ("v2", "v3"))]
 
-    known.stand_in = find
+    known.fallback = find
     assert await convert(known, review("v2", ("v1", "x"))) == [("example.com/v2", "x")]
     assert await convert(known, review("v3", ("v1", "x"))) == [("example.com/v3", "x")]
     assert len(own.asked) == 2
@@ -167,5 +167,5 @@ async def test_a_chain_for_which_the_time_is_over_says_so_and_blames_no_hook() -
     known = declared(hook.entry(("v1", "v2"), ("v2", "v3"), ("v3", "v4")))
     asked = review("v4", ("v1", "x"))
     with pytest.raises(conversions.ConversionError, match="has 3 steps, and the time was over after 1: decl"):
-        await converter.Converter(known).convert(asked, time.monotonic() - 8.5, 10.0)
+        await converter.convert(known, asked, time.monotonic() - 8.5, 10.0)
     assert len(hook.asked) == 1

@@ -10,8 +10,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.admission.certificates import certificate_store, path_keys
-from addon_operator.admission.conversions import conversion_registry, converter
-from addon_operator.admission.registration import conversion_registration, conversion_specs
+from addon_operator.admission.conversions import conversion_registry, conversion_specs, converter
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
 from addon_operator.hook_contract import conversions, hook_entries
@@ -23,6 +22,18 @@ CRD = "crontabs.example.com"
 OTHER = "jobs.example.com"
 ADDRESS = specs.ServiceAddress("system", "addon-operator")
 NONE = {"strategy": "None"}
+
+
+async def _never(_: hook_entries.StepRequest) -> conversions.ConversionAnswer:
+    raise AssertionError
+
+
+ENTRY = hook_entries.Entry(
+    "cron",
+    "up.sh",
+    conversion_bindings.ConversionBinding(CRD, (conversion_bindings.ConversionRule("v1", "v2"),), "up"),
+    _never,
+)
 FOREIGN = {
     "strategy": "Webhook",
     "webhook": {
@@ -64,7 +75,7 @@ class Sleeps(waiting.SystemTime):
 
     @override
     async def sleep(self, seconds: float) -> None:
-        if seconds != conversion_registration.SETTLE_SECONDS:
+        if seconds != conversion_registry.SETTLE_SECONDS:
             await asyncio.Event().wait()
         self.slept.append(seconds)
 
@@ -160,10 +171,19 @@ class Site:
         self.log = logs.Lines()
         self.time = Sleeps()
 
-    def start(self, namespace: str = "system") -> conversion_registration.ConversionRegistrar:
+    def start(
+        self, namespace: str = "system", *, needs_certificate: bool = False
+    ) -> conversion_registry.ConversionRegistry:
         kube = api_server.client_of(self.server, api_server.Pauses())
-        return conversion_registration.ConversionRegistrar(
-            kube, namespace, ADDRESS, self.bundle, self.log, self.time
+        return conversion_registry.ConversionRegistry(
+            kube,
+            namespace,
+            ADDRESS,
+            self.bundle,
+            self.log,
+            self.time,
+            converter.DeclaredConversions(),
+            needs_certificate=needs_certificate,
         )
 
 
@@ -178,9 +198,9 @@ def definitions(site: Site) -> Definitions:
     return site.definitions
 
 
-async def look(registrar: conversion_registration.ConversionRegistrar) -> None:
-    """Let the registrar look at its definitions once."""
-    keeping = asyncio.create_task(registrar.keep())
+async def look(registry: conversion_registry.ConversionRegistry) -> None:
+    """Let the registry look at its definitions once."""
+    keeping = asyncio.create_task(registry.keep())
     await clocks.settle()
     keeping.cancel()
     await asyncio.gather(keeping, return_exceptions=True)
@@ -197,26 +217,26 @@ async def test_a_definition_is_converted_by_the_admission_site(site: Site, defin
         },
     }
     assert definitions.note() == {"operator": "system", "hooks": [["cron", "x.sh"]], "before": NONE}
-    assert site.time.slept == [conversion_registration.SETTLE_SECONDS]
+    assert site.time.slept == [conversion_registry.SETTLE_SECONDS]
     assert site.log.lines == [
         ("info", f"CustomResourceDefinition {CRD}: hooks convert its objects from now on")
     ]
 
 
 async def test_what_is_as_it_should_be_is_not_written(site: Site, definitions: Definitions) -> None:
-    for registrar in (site.start(), site.start()):
-        await registrar.register("cron", {CRD: ["x.sh"]})
-        await registrar.register("cron", {CRD: ["x.sh"]})
+    for registry in (site.start(), site.start()):
+        await registry.register("cron", {CRD: ["x.sh"]})
+        await registry.register("cron", {CRD: ["x.sh"]})
     assert definitions.patches == 1
 
 
 @pytest.mark.parametrize("before", [NONE, FOREIGN])
 async def test_it_is_set_back_to_what_it_was(site: Site, before: dict[str, Any]) -> None:
     site.definitions.make(conversion=before)
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
     assert site.definitions.conversion() != before
-    await registrar.register("cron", {})
+    await registry.register("cron", {})
     assert site.definitions.conversion() == before
     assert site.definitions.note() == {}
     assert [level for level, _ in site.log.lines] == ["info", "info"]
@@ -231,9 +251,9 @@ async def test_it_is_set_back_by_a_later_operator_too(site: Site, definitions: D
 async def test_what_no_enabled_module_converts_any_more_is_set_back(site: Site) -> None:
     site.definitions.make()
     site.definitions.make(OTHER)
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
-    await registrar.register("jobs", {OTHER: ["x.sh"]})
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
+    await registry.register("jobs", {OTHER: ["x.sh"]})
     await site.start().keep_only(["jobs", "web"])
     assert site.definitions.conversion() == NONE
     assert site.definitions.conversion(OTHER)["strategy"] == "Webhook"
@@ -242,20 +262,20 @@ async def test_what_no_enabled_module_converts_any_more_is_set_back(site: Site) 
 async def test_what_cannot_be_set_back_is_the_error_of_its_module_alone_and_tried_again(site: Site) -> None:
     site.definitions.make()
     site.definitions.make(OTHER)
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
-    await registrar.register("jobs", {OTHER: ["x.sh"]})
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
+    await registry.register("jobs", {OTHER: ["x.sh"]})
     site.definitions.refused.add(CRD)
-    await registrar.keep_only([])
+    await registry.keep_only([])
     assert site.definitions.conversion(OTHER) == NONE
-    assert registrar.leaving == {"cron"}, "its hook is asked until it is set back"
-    await registrar.end("jobs")
+    assert registry.leaving == {"cron"}, "its hook is asked until it is set back"
+    await registry.let_go("jobs")
     with pytest.raises(errors.AddonOperatorError, match=r"policy\.example denied the request"):
-        await registrar.end("cron")
+        await registry.let_go("cron")
     site.definitions.refused.clear()
-    await registrar.end("cron")
+    await registry.let_go("cron")
     assert site.definitions.conversion() == NONE
-    assert registrar.leaving == frozenset()
+    assert registry.leaving == frozenset()
 
 
 async def test_a_hook_that_converts_something_else_now_leaves_the_former(site: Site) -> None:
@@ -270,13 +290,13 @@ async def test_a_hook_that_converts_something_else_now_leaves_the_former(site: S
 async def test_a_definition_of_two_owners_stays_until_both_are_gone(
     site: Site, definitions: Definitions
 ) -> None:
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
-    await registrar.register("web", {CRD: ["x.sh"]})
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
+    await registry.register("web", {CRD: ["x.sh"]})
     assert definitions.note()["hooks"] == [["cron", "x.sh"], ["web", "x.sh"]]
-    await registrar.register("cron", {})
+    await registry.register("cron", {})
     assert definitions.conversion()["strategy"] == "Webhook"
-    await registrar.register("web", {})
+    await registry.register("web", {})
     assert definitions.conversion() == NONE
 
 
@@ -285,47 +305,47 @@ async def test_where_only_hooks_can_convert_what_is_stored_the_conversion_stays_
 ) -> None:
     site.definitions.make(stored=("v1", "v2"))
     await site.start().register("cron", {CRD: ["x.sh"]})
-    registrar = site.start()
-    await registrar.keep_only(["web"])
-    assert registrar.leaving == {"cron"}, "the next operator knows that, too"
-    await registrar.end("web")
+    registry = site.start()
+    await registry.keep_only(["web"])
+    assert registry.leaving == {"cron"}, "the next operator knows that, too"
+    await registry.let_go("web")
     with pytest.raises(
-        conversion_registration.ConversionNeededError,
+        conversion_registry.ConversionNeededError,
         match=rf"objects of CustomResourceDefinition {CRD} may be stored in v1, where only hooks can convert "
         "them, .*: have all of them stored in v2, or give it up",
     ):
-        await registrar.end("cron")
-    await look(registrar)
+        await registry.let_go("cron")
+    await look(registry)
     assert site.definitions.conversion()["strategy"] == "Webhook"
-    assert site.log.lines[-1] == ("warning", registrar.trouble(CRD))
+    assert site.log.lines[-1] == ("warning", registry.trouble(ENTRY))
     site.definitions.edit(status={"storedVersions": ["v2"]})
-    await registrar.end("cron")
+    await registry.let_go("cron")
     assert site.definitions.conversion() == NONE
-    assert registrar.leaving == frozenset()
+    assert registry.leaving == frozenset()
 
 
 async def test_it_is_set_back_by_and_by_if_no_removal_asks_for_it(site: Site) -> None:
     site.definitions.make(stored=("v1", "v2"))
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
-    await registrar.keep_only([])
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
+    await registry.keep_only([])
     site.bundle.key = "k2"
-    await look(registrar)
+    await look(registry)
     assert site.definitions.client_config()["service"]["path"] == f"/k2/convert/{CRD}"
     site.definitions.edit(status={"storedVersions": ["v2"]})
-    await look(registrar)
+    await look(registry)
     assert site.definitions.conversion() == NONE
 
 
 async def test_a_module_that_is_enabled_again_converts_on(site: Site) -> None:
     site.definitions.make(stored=("v1", "v2"))
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
-    await registrar.keep_only([])
-    await registrar.register("cron", {CRD: ["x.sh"]})
-    await registrar.end("cron")
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
+    await registry.keep_only([])
+    await registry.register("cron", {CRD: ["x.sh"]})
+    await registry.let_go("cron")
     assert site.definitions.conversion()["strategy"] == "Webhook"
-    assert (registrar.leaving, registrar.trouble(CRD)) == (frozenset(), "")
+    assert (registry.leaving, registry.trouble(ENTRY)) == (frozenset(), "")
 
 
 @pytest.mark.parametrize(
@@ -340,43 +360,43 @@ async def test_a_module_that_is_enabled_again_converts_on(site: Site) -> None:
 async def test_an_edit_by_somebody_is_undone(
     site: Site, definitions: Definitions, edit: dict[str, Any]
 ) -> None:
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
     before = orjson.dumps(definitions.conversion())
     definitions.edit(spec=edit)
-    await look(registrar)
+    await look(registry)
     assert orjson.loads(before) == definitions.conversion()
     assert site.log.lines[-1][1].endswith("spec.conversion was changed by somebody and has been restored")
-    await registrar.register("cron", {})
+    await registry.register("cron", {})
     assert definitions.conversion() == NONE
 
 
 async def test_whoever_changes_it_again_and_again_is_answered_ever_slower(
     site: Site, definitions: Definitions
 ) -> None:
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
     for _ in range(5):
         definitions.edit(spec={"conversion": {"webhook": {"clientConfig": {"caBundle": "eA=="}}}})
-        await look(registrar)
+        await look(registry)
     assert definitions.patches == 1 + 3
-    assert "as often as it is restored" in registrar.trouble(CRD)
+    assert "as often as it is restored" in registry.trouble(ENTRY)
     site.time.now += 50
-    await look(registrar)
+    await look(registry)
     assert definitions.patches == 1 + 4
-    assert registrar.trouble(CRD), "nobody knows yet if it lasts this time"
+    assert registry.trouble(ENTRY), "nobody knows yet if it lasts this time"
     site.time.now += 1000
-    await look(registrar)
-    assert not registrar.trouble(CRD)
+    await look(registry)
+    assert not registry.trouble(ENTRY)
     assert definitions.client_config()["caBundle"] == base64.b64encode(b"one").decode()
 
 
 async def test_it_follows_the_rotation_of_certificates(site: Site, definitions: Definitions) -> None:
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
     for text in (b"one two", b"two", b"two three", b"three"):
         site.bundle.text = text
-        await look(registrar)
+        await look(registry)
         assert definitions.client_config()["caBundle"] == base64.b64encode(text).decode()
     assert site.log.lines[-1][1].endswith("spec.conversion is up to date again")
 
@@ -389,7 +409,7 @@ async def test_it_follows_the_random_part_of_the_path_also_before_its_module_run
     site.bundle.key = "k2"
     await look(again)
     assert definitions.client_config()["service"]["path"] == f"/k2/convert/{CRD}"
-    assert (definitions.note(), again.trouble(CRD)) == (note, "")
+    assert (definitions.note(), again.trouble(ENTRY)) == (note, "")
     assert set(site.bundle.keys.registered.values()) == {"k2"}
     definitions.edit(spec={"conversion": {"strategy": "None", "webhook": None}})
     site.bundle.key = "k3"
@@ -401,11 +421,11 @@ async def test_an_annotation_that_was_taken_away_while_the_path_changed_does_not
     site: Site, definitions: Definitions
 ) -> None:
     site.bundle.key = "0" * 32
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
     definitions.edit(metadata={"annotations": {conversion_specs.NOTE: None}})
     site.bundle.key = "1" * 32
-    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registry.register("cron", {CRD: ["x.sh"]})
     assert definitions.note()["before"] == NONE
 
 
@@ -417,11 +437,11 @@ async def test_authorities_that_others_give_stay(site: Site) -> None:
 
 
 async def test_a_definition_that_comes_later_is_taken_care_of(site: Site) -> None:
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
     assert site.time.slept == []
     site.definitions.make()
-    await look(registrar)
+    await look(registry)
     assert site.definitions.conversion()["strategy"] == "Webhook"
 
 
@@ -438,10 +458,10 @@ async def test_a_definition_that_another_operator_converts_is_left_to_it(
 async def test_without_its_annotation_it_is_not_taken_for_what_was_before(
     site: Site, definitions: Definitions
 ) -> None:
-    registrar = site.start()
-    await registrar.register("cron", {CRD: ["x.sh"]})
+    registry = site.start()
+    await registry.register("cron", {CRD: ["x.sh"]})
     definitions.edit(metadata={"annotations": None})
-    await look(registrar)
+    await look(registry)
     assert definitions.note()["before"] == NONE
 
 
@@ -460,17 +480,8 @@ async def test_a_missing_right_is_an_error_of_who_needs_it(site: Site, server: a
 async def test_a_hook_that_converts_is_refused_where_clients_need_a_certificate(
     site: Site, definitions: Definitions
 ) -> None:
-    async def never(_: hook_entries.StepRequest) -> conversions.ConversionAnswer:
-        raise AssertionError
-
-    step = conversion_bindings.ConversionRule("v1", "v2")
-    entry = hook_entries.Entry(
-        "cron", "up.sh", conversion_bindings.ConversionBinding(CRD, (step,), "up"), never
-    )
-    registry = conversion_registry.ConversionRegistry(
-        site.start(), converter.DeclaredConversions(), needs_certificate=True
-    )
+    registry = site.start(needs_certificate=True)
     with pytest.raises(errors.ConfigurationError, match=r"up\.sh of module cron .* no certificate"):
-        await registry.open("cron", [entry])
+        await registry.open("cron", [ENTRY])
     await registry.open("web", [])
     assert definitions.conversion() == NONE

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from addon_operator.hook_contract.configuration import config_schemas
+from addon_operator.hook_contract.configuration import binding_types, config_schemas
 from addon_operator.kernel import json_types
 
 
@@ -12,7 +12,7 @@ def document(kind: config_schemas.HookKind) -> json_types.JsonObject:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Configuration of a {kind.value} hook",
-        **_plain(config_schemas.CURRENT[kind]),
+        **_plain(binding_types.CURRENT[kind]),
     }
 
 

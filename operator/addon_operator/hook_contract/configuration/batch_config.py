@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import violations
-from addon_operator.hook_contract.configuration import config_schemas, hook_config
+from addon_operator.hook_contract.configuration import binding_types, config_schemas, hook_config
 from addon_operator.hook_contract.configuration.bindings import WatchEvent
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
@@ -60,7 +60,7 @@ def _object(
     }
 
 
-_OTHER: Final = config_schemas.CURRENT[config_schemas.HookKind.MODULE]
+_OTHER: Final = binding_types.CURRENT[config_schemas.HookKind.MODULE]
 _SETTINGS: Final = _object(
     {
         "executionMinInterval": {"type": "integer", "minimum": 0},

@@ -99,6 +99,28 @@ class NamespaceSelector:
 
 
 @dataclass(frozen=True, slots=True)
+class BindingRow:
+    """One binding, as people see it."""
+
+    binding: str
+    """The key in the configuration."""
+    name: str = ""
+    """Name of any other than a lifecycle step."""
+    crontab: str = ""
+    kind: str = ""
+    api_version: str = ""
+    resources: str = ""
+    """What requests a webhook answers: ``CREATE,UPDATE ingresses.networking.k8s.io``."""
+    order: int | None = None
+    """ORDER of a lifecycle step."""
+    queue: str = MAIN_QUEUE
+    crd: str = ""
+    """The CustomResourceDefinition whose objects a hook converts."""
+    conversions: tuple[str, ...] = ()
+    """The steps that it converts by: ``v1alpha1 to v1``."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleBinding:
     """One item of ``schedule``."""
 
@@ -109,6 +131,11 @@ class ScheduleBinding:
     allow_failure: bool = False
     include_snapshots_from: tuple[str, ...] = ()
     """Names of the kubernetes bindings whose snapshots a run gets, those of its group included."""
+
+    @property
+    def row(self) -> BindingRow:
+        """The binding as people see it."""
+        return BindingRow("schedule", self.name, self.crontab.text, queue=self.queue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +171,9 @@ class KubernetesBinding:
     """``None``: the whole cluster."""
     jq_filter: str | None = None
     """The jq expression as text."""
+
+    @property
+    def row(self) -> BindingRow:
+        """The binding as people see it."""
+        version = self.api_version or ""
+        return BindingRow("kubernetes", self.name, kind=self.kind, api_version=version, queue=self.queue)

@@ -1,13 +1,12 @@
 """Bindings that convert custom resources, as their hook's configuration says them."""
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final
+
+from addon_operator.hook_contract.configuration import bindings
 
 KEY: Final = "kubernetesCustomResourceConversion"
 """Key in the configuration, and the name of a binding that has none."""
-_Raw: TypeAlias = Mapping[str, Any]
-"""A part of a configuration that was checked; :mod:`.config_schemas` says which keys and types it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +43,8 @@ class ConversionBinding:
         """The key in the configuration."""
         return KEY
 
-
-def read(document: _Raw, groups: Mapping[str, Sequence[str]]) -> Iterator[ConversionBinding]:
-    """Yield the bindings of a checked configuration; ``groups`` are kubernetes bindings by their group."""
-    for item in document.get(KEY, ()):
-        snapshots = [*item.get("includeSnapshotsFrom", ()), *groups.get(item.get("group", ""), ())]
-        yield ConversionBinding(
-            crd_name=item["crdName"],
-            rules=tuple(ConversionRule(raw["fromVersion"], raw["toVersion"]) for raw in item["conversions"]),
-            name=item.get("name") or KEY,
-            include_snapshots_from=tuple(dict.fromkeys(snapshots)),
-        )
+    @property
+    def row(self) -> bindings.BindingRow:
+        """The binding as people see it."""
+        steps = tuple(f"{rule.from_version} to {rule.to_version}" for rule in self.rules)
+        return bindings.BindingRow(KEY, self.name, queue="", crd=self.crd_name, conversions=steps)

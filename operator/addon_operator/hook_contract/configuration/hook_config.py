@@ -5,34 +5,22 @@ Synchronization run, and its contexts have a shape of their own.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 from addon_operator.documents import document_stream
-from addon_operator.hook_contract import crontab, violations
+from addon_operator.hook_contract import violations
 from addon_operator.hook_contract.configuration import (
-    config_schemas,
+    binding_types,
+    bindings,
     conversion_bindings,
     crosschecks,
     webhook_bindings,
 )
-from addon_operator.hook_contract.configuration.bindings import (
-    KUBERNETES_NAME,
-    MAIN_QUEUE,
-    SCHEDULE_NAME,
-    FieldRequirement,
-    KubernetesBinding,
-    LabelOperator,
-    LabelRequirement,
-    LabelSelector,
-    LifecycleBinding,
-    NamespaceSelector,
-    ScheduleBinding,
-    WatchEvent,
-)
+from addon_operator.hook_contract.configuration.bindings import BindingRow, LifecycleBinding
 from addon_operator.hook_contract.configuration.config_schemas import HookKind
-from addon_operator.kernel import clock, errors
+from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject
 
 __all__ = [
@@ -56,15 +44,10 @@ _SHOWN: Final = 80
 _MOST: Final = 50
 _MOST_CHARS: Final = 1000
 """How many mistakes are in one message, and how long each of them is."""
-_EQUAL: Final = frozenset({"=", "==", "Equals"})
-_LEGACY_EVENTS: Final = {
-    "add": WatchEvent.ADDED,
-    "update": WatchEvent.MODIFIED,
-    "delete": WatchEvent.DELETED,
-}
-
-_Raw: TypeAlias = Mapping[str, Any]
-"""A part of a configuration that was checked; :mod:`.config_schemas` says which keys and types it has."""
+MAX_BINDINGS: Final = 500
+"""Of each type. All may be of one group: then each of them has the snapshots of all of them."""
+MAX_CONVERSIONS: Final = 500
+"""Of all conversion bindings of a hook together."""
 
 
 class HookConfigError(errors.ConfigurationError):
@@ -98,8 +81,8 @@ class HookConfig:
     """``v1``, or ``v0`` for a configuration without ``configVersion``."""
     orders: Mapping[LifecycleBinding, int] = field(default_factory=dict, hash=False)
     """The hook's ORDER in each lifecycle binding that it has."""
-    schedules: tuple[ScheduleBinding, ...] = ()
-    kubernetes: tuple[KubernetesBinding, ...] = ()
+    schedules: tuple[bindings.ScheduleBinding, ...] = ()
+    kubernetes: tuple[bindings.KubernetesBinding, ...] = ()
     webhooks: tuple[webhook_bindings.WebhookBinding, ...] = ()
     """Bindings that answer requests of the API server."""
     conversions: tuple[conversion_bindings.ConversionBinding, ...] = ()
@@ -112,8 +95,8 @@ class HookConfig:
         return self.orders.get(binding)
 
 
-_CURRENT: Final = {kind: violations.Checker(schema) for kind, schema in config_schemas.CURRENT.items()}
-_LEGACY: Final = {kind: violations.Checker(schema) for kind, schema in config_schemas.LEGACY.items()}
+_CURRENT: Final = {kind: violations.Checker(schema) for kind, schema in binding_types.CURRENT.items()}
+_LEGACY: Final = {kind: violations.Checker(schema) for kind, schema in binding_types.LEGACY.items()}
 
 
 def parse(text: str, kind: HookKind, source: str) -> HookConfig:
@@ -127,34 +110,76 @@ def parse(text: str, kind: HookKind, source: str) -> HookConfig:
 def read(document: JsonObject, kind: HookKind, source: str) -> HookConfig:
     """Read a configuration that is a document already; otherwise the same as :func:`parse`."""
     is_legacy = "configVersion" not in document
+    types = binding_types.LEGACY_TYPES if is_legacy else binding_types.TYPES
     checker = (_LEGACY if is_legacy else _CURRENT)[kind]
-    wrong = [*crosschecks.too_many(document)]
-    wrong = wrong or [*checker.find(document), *crosschecks.violations_of(document)]
+    wrong = [*_too_many(document, types)]
+    around = crosschecks.Around.of({} if wrong else document)
+    wrong = wrong or [*checker.find(document), *_contradictions(document, types, around)]
     if wrong:
         raise HookConfigError(source, *dict.fromkeys(wrong))
-    warnings = tuple(f"{source}: {warning}" for warning in _warnings(document, is_legacy=is_legacy))
-    raw = cast("_Raw", document)
-    watched = raw.get("kubernetes", ())
-    groups = _group_snapshots(watched)
+    warnings = _warnings(document, types, around, is_legacy=is_legacy)
+    raw = cast("binding_types.Raw", document)
+    groups = binding_types.group_snapshots(raw.get("kubernetes", ()))
+    read_ones: dict[str, Any] = {each.field: () for each in types}
+    for each in types:
+        read_ones[each.field] += tuple(each.read(item, groups) for item in raw.get(each.key, ()))
+    settings: binding_types.Raw = raw.get("settings", {})
+    interval = settings.get("executionMinInterval", settings.get("executionMinPeriod"))
     return HookConfig(
         version=LEGACY_VERSION if is_legacy else VERSION,
         orders={binding: int(raw[binding]) for binding in LifecycleBinding if binding in raw},
-        schedules=tuple(
-            ScheduleBinding(
-                **_common(item, SCHEDULE_NAME, groups),
-                crontab=crontab.parse(item["crontab"], item.get("timezone")),
-            )
-            for item in raw.get("schedule", ())
+        settings=HookSettings(
+            execution_min_interval=binding_types.period(interval),
+            execution_burst=settings.get("executionBurst") or None,
+            execution_timeout=binding_types.period(settings.get("executionTimeout")),
         ),
-        kubernetes=(
-            *(_kubernetes(item, groups) for item in watched),
-            *(_legacy_kubernetes(item) for item in raw.get("onKubernetesEvent", ())),
-        ),
-        webhooks=tuple(webhook_bindings.read(raw, groups, _label_selector)),
-        conversions=tuple(conversion_bindings.read(raw, groups)),
-        settings=_settings(raw.get("settings", {})),
-        warnings=warnings,
+        warnings=tuple(f"{source}: {warning}" for warning in warnings),
+        **read_ones,
     )
+
+
+def _too_many(document: JsonObject, types: Iterable[binding_types.BindingType]) -> Iterator[str]:
+    """Yield which types of bindings are too many to look at each of them."""
+    for each in types:
+        listed = document.get(each.key)
+        if isinstance(listed, list) and len(listed) > MAX_BINDINGS:
+            yield f"{each.key}: it has {len(listed)} bindings, and may have {MAX_BINDINGS}; use several hooks"
+    key = conversion_bindings.KEY
+    found = (item.get("conversions") for _, item in crosschecks.items(document, key))
+    rules = sum(len(listed) for listed in found if isinstance(listed, list))
+    if rules > MAX_CONVERSIONS:
+        yield f"{key}: it has {rules} conversions, and may have {MAX_CONVERSIONS}; use several hooks"
+
+
+def _contradictions(
+    document: JsonObject, types: Iterable[binding_types.BindingType], around: crosschecks.Around
+) -> Iterator[str]:
+    for each in types:
+        listed = list(crosschecks.items(document, each.key))
+        for check in each.checks:
+            yield from check(listed, around)
+    settings = document.get("settings")
+    if isinstance(settings, dict) and {"executionMinInterval", "executionMinPeriod"} <= settings.keys():
+        yield "settings: executionMinInterval and executionMinPeriod are two names of one thing; remove one"
+    if not document.keys() - {"configVersion"}:
+        yield "it binds the hook to nothing; add a binding such as 'onStartup: 10'"
+
+
+def _warnings(
+    document: JsonObject,
+    types: Iterable[binding_types.BindingType],
+    around: crosschecks.Around,
+    *,
+    is_legacy: bool,
+) -> Iterator[str]:
+    if is_legacy:
+        yield _DEPRECATION
+    if not document.keys() - {"configVersion", "settings"}:
+        yield "there is no binding, so the hook never runs"
+    for each in types:
+        listed = list(crosschecks.items(document, each.key))
+        for check in each.warnings:
+            yield from check(listed, around)
 
 
 def _stray(text: str) -> str:
@@ -187,177 +212,13 @@ def _document(text: str, source: str) -> JsonObject:
     return document
 
 
-def _warnings(document: JsonObject, *, is_legacy: bool) -> Iterator[str]:
-    if is_legacy:
-        yield _DEPRECATION
-    yield from crosschecks.warnings_of(document)
-
-
-def _settings(raw: _Raw) -> HookSettings:
-    return HookSettings(
-        execution_min_interval=_period(raw.get("executionMinInterval", raw.get("executionMinPeriod"))),
-        execution_burst=raw.get("executionBurst") or None,
-        execution_timeout=_period(raw.get("executionTimeout")),
-    )
-
-
-def _group_snapshots(items: Iterable[_Raw]) -> Mapping[str, Sequence[str]]:
-    groups: dict[str, list[str]] = {}
-    for item in items:
-        if name := item.get("group"):
-            groups.setdefault(name, []).append(item.get("name") or KUBERNETES_NAME)
-    return groups
-
-
-def _common(item: _Raw, default_name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return what schedule and kubernetes bindings have in common."""
-    listed = [*item.get("includeSnapshotsFrom", ()), *groups.get(item.get("group", ""), ())]
-    return {
-        "name": item.get("name") or default_name,
-        "queue": item.get("queue") or MAIN_QUEUE,
-        "group": item.get("group") or None,
-        "allow_failure": item.get("allowFailure", False),
-        "include_snapshots_from": tuple(dict.fromkeys(listed)),
-    }
-
-
-def _kubernetes(item: _Raw, groups: Mapping[str, Sequence[str]]) -> KubernetesBinding:
-    common = _common(item, KUBERNETES_NAME, groups)
-    return KubernetesBinding(
-        **common,
-        kind=item["kind"],
-        api_version=item.get("apiVersion") or None,
-        execute_on_event=_events(item),
-        execute_on_synchronization=item.get("executeHookOnSynchronization", True),
-        # In "main" the next step waits behind the Synchronization run in any case.
-        wait_for_synchronization=item.get("waitForSynchronization", True) or common["queue"] == MAIN_QUEUE,
-        keep_full_objects=item.get("keepFullObjectsInMemory", True),
-        keep_old_object=item.get("keepOldObject", False),
-        resynchronization_period=_period(item.get("resynchronizationPeriod")),
-        names=_names(item.get("nameSelector")),
-        labels=_label_selector(item.get("labelSelector")),
-        fields=_fields(item),
-        namespaces=_namespaces(item.get("namespace")),
-        jq_filter=item.get("jqFilter") or None,
-    )
-
-
-def _events(item: _Raw) -> frozenset[WatchEvent]:
-    names = item.get("executeHookOnEvent", item.get("watchEvent"))
-    return frozenset(WatchEvent) if names is None else frozenset(map(WatchEvent, names))
-
-
-def _names(raw: _Raw | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(raw["matchNames"])) if raw else ()
-
-
-def _fields(item: _Raw) -> tuple[FieldRequirement, ...]:
-    return tuple(
-        FieldRequirement(raw["field"], raw["value"], is_equal=raw["operator"] in _EQUAL)
-        for raw in item.get("fieldSelector", {}).get("matchExpressions", ())
-    )
-
-
-def _namespaces(raw: _Raw | None) -> NamespaceSelector | None:
-    if raw is None:
-        return None
-    return NamespaceSelector(_names(raw.get("nameSelector")), _label_selector(raw.get("labelSelector")))
-
-
-def _legacy_kubernetes(item: _Raw) -> KubernetesBinding:
-    name = item.get("objectName")
-    return KubernetesBinding(
-        kind=item["kind"],
-        name=item.get("name") or "onKubernetesEvent",
-        allow_failure=item.get("allowFailure", False),
-        execute_on_event=frozenset(_LEGACY_EVENTS[event] for event in item.get("event", _LEGACY_EVENTS)),
-        execute_on_synchronization=False,
-        wait_for_synchronization=False,
-        names=(name,) if name else (),
-        labels=_label_selector(item.get("selector")),
-        namespaces=_legacy_namespaces(item.get("namespaceSelector")),
-        jq_filter=item.get("jqFilter") or None,
-    )
-
-
-def _legacy_namespaces(raw: _Raw | None) -> NamespaceSelector | None:
-    if raw is None or raw.get("any") or not raw.get("matchNames"):
-        return None
-    return NamespaceSelector(tuple(dict.fromkeys(raw["matchNames"])))
-
-
-def _label_selector(raw: _Raw | None) -> LabelSelector | None:
-    if raw is None:
-        return None
-    return LabelSelector(
-        match_labels=tuple(sorted(raw.get("matchLabels", {}).items())),
-        match_expressions=tuple(
-            LabelRequirement(item["key"], LabelOperator(item["operator"]), tuple(item.get("values", ())))
-            for item in raw.get("matchExpressions", ())
-        ),
-    )
-
-
-def _period(text: str | None) -> float | None:
-    return None if text is None else clock.parse_duration(text)
-
-
-@dataclass(frozen=True, slots=True)
-class BindingRow:
-    """One binding, as people see it."""
-
-    binding: str
-    """The key in the configuration."""
-    name: str = ""
-    """Name of any other than a lifecycle step."""
-    crontab: str = ""
-    kind: str = ""
-    api_version: str = ""
-    resources: str = ""
-    """What requests a webhook answers: ``CREATE,UPDATE ingresses.networking.k8s.io``."""
-    order: int | None = None
-    """ORDER of a lifecycle step."""
-    queue: str = MAIN_QUEUE
-    crd: str = ""
-    """The CustomResourceDefinition whose objects a hook converts."""
-    conversions: tuple[str, ...] = ()
-    """The steps that it converts by: ``v1alpha1 to v1``."""
-
-
 def rows(read: HookConfig) -> Iterator[BindingRow]:
     """Yield all bindings, a row each: lifecycle steps first."""
     for step in LifecycleBinding:
         if (order := read.order(step)) is not None:
             yield BindingRow(step.value, order=order)
-    for schedule in read.schedules:
-        yield BindingRow("schedule", schedule.name, schedule.crontab.text, queue=schedule.queue)
-    for watched in read.kubernetes:
-        yield BindingRow(
-            "kubernetes",
-            watched.name,
-            kind=watched.kind,
-            api_version=watched.api_version or "",
-            queue=watched.queue,
-        )
-    for webhook in read.webhooks:
-        yield BindingRow(webhook.type.key, webhook.name, resources=_resources(webhook), queue="")
-    for converting in read.conversions:
-        steps = tuple(f"{rule.from_version} to {rule.to_version}" for rule in converting.rules)
-        yield BindingRow(
-            conversion_bindings.KEY, converting.name, queue="", crd=converting.crd_name, conversions=steps
-        )
-
-
-def _resources(webhook: webhook_bindings.WebhookBinding) -> str:
-    return "; ".join(
-        f"{','.join(rule.operations)} "
-        + ",".join(
-            f"{resource}.{group}" if group else resource
-            for resource in rule.resources
-            for group in rule.api_groups
-        )
-        for rule in webhook.rules
-    )
+    for bound in (read.schedules, read.kubernetes, read.webhooks, read.conversions):
+        yield from (each.row for each in bound)
 
 
 def row_document(found: BindingRow) -> JsonObject:

@@ -1,9 +1,9 @@
 """Bindings that answer requests of the API server, as their hook's configuration says them."""
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from addon_operator.hook_contract.configuration import bindings
 
@@ -12,8 +12,6 @@ DEFAULT_TIMEOUT: Final = 10
 
 FailurePolicy: TypeAlias = Literal["Ignore", "Fail"]
 SideEffects: TypeAlias = Literal["None", "NoneOnDryRun"]
-_Raw: TypeAlias = Mapping[str, Any]
-"""A part of a configuration that was checked; :mod:`.webhook_schemas` says which keys and types it has."""
 
 
 class ReviewType(enum.StrEnum):
@@ -76,45 +74,16 @@ class WebhookBinding:
         """The key in the configuration."""
         return self.type.key
 
-
-ReadLabels: TypeAlias = Callable[[_Raw | None], bindings.LabelSelector | None]
-
-
-def read(document: _Raw, groups: Mapping[str, Sequence[str]], labels: ReadLabels) -> Iterator[WebhookBinding]:
-    """Yield the bindings of a checked configuration.
-
-    ``groups`` are the names of kubernetes bindings by their group; ``labels`` reads a label selector.
-    """
-    for asked in ReviewType:
-        for item in document.get(asked.key, ()):
-            yield _binding(asked, item, groups, labels)
-
-
-def _binding(
-    asked: ReviewType, item: _Raw, groups: Mapping[str, Sequence[str]], labels: ReadLabels
-) -> WebhookBinding:
-    snapshots = [*item.get("includeSnapshotsFrom", ()), *groups.get(item.get("group", ""), ())]
-    return WebhookBinding(
-        type=asked,
-        name=item["name"],
-        rules=tuple(map(_rule, item["rules"])),
-        include_snapshots_from=tuple(dict.fromkeys(snapshots)),
-        objects=labels(item.get("labelSelector")),
-        namespaces=labels(item.get("namespace", {}).get("labelSelector")),
-        failure_policy=item.get("failurePolicy", "Fail"),
-        side_effects=item.get("sideEffects", "None"),
-        timeout_seconds=int(item.get("timeoutSeconds", DEFAULT_TIMEOUT)),
-        match_conditions=tuple(
-            (each["name"], each["expression"]) for each in item.get("matchConditions", ())
-        ),
-    )
-
-
-def _rule(raw: _Raw) -> WebhookRule:
-    return WebhookRule(
-        api_groups=tuple(raw["apiGroups"]),
-        api_versions=tuple(raw["apiVersions"]),
-        resources=tuple(raw["resources"]),
-        operations=tuple(raw["operations"]),
-        scope=raw.get("scope", "*"),
-    )
+    @property
+    def row(self) -> bindings.BindingRow:
+        """The binding as people see it."""
+        resources = "; ".join(
+            f"{','.join(rule.operations)} "
+            + ",".join(
+                f"{resource}.{group}" if group else resource
+                for resource in rule.resources
+                for group in rule.api_groups
+            )
+            for rule in self.rules
+        )
+        return bindings.BindingRow(self.key, self.name, resources=resources, queue="")

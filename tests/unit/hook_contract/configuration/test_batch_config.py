@@ -8,8 +8,8 @@ import pytest
 
 from addon_operator.hook_contract.configuration import (
     batch_config,
+    binding_types,
     bindings,
-    config_schemas,
     hook_config,
 )
 from tests.support import rows
@@ -154,7 +154,7 @@ def test_each_mistake_is_named_with_its_place(document: object, reason: str) -> 
     assert reason in refused(document)
 
 
-OTHERS = config_schemas.CURRENT[MODULE]["properties"]
+OTHERS = binding_types.CURRENT[MODULE]["properties"]
 KEYS = [("", key) for key in OTHERS] + [("settings", key) for key in OTHERS["settings"]["properties"]]
 KEYS += [(outer, key) for outer in ("schedule", "kubernetes") for key in OTHERS[outer]["items"]["properties"]]
 

@@ -496,11 +496,14 @@ def test_a_wrong_legacy_configuration_is_refused(document: JsonObject, message: 
     assert mistakes(document)[0].startswith(message)
 
 
-@rows.each("key", ["kubernetes", "schedule", "onKubernetesEvent"])
-def test_more_bindings_than_anybody_needs_are_refused(key: str) -> None:
+@rows.each(
+    ("key", "version"),
+    [("kubernetes", {"configVersion": "v1"}), ("schedule", {}), ("onKubernetesEvent", {})],
+)
+def test_more_bindings_than_anybody_needs_are_refused(key: str, version: JsonObject) -> None:
     binding = {"kind": "Pod", "crontab": "@hourly", "group": "all"}
     with pytest.raises(hook_config.HookConfigError, match=f"{key}: it has 501 bindings, and may have 500"):
-        hook_config.parse(json.dumps({key: [binding] * 501}), hook_config.HookKind.MODULE, "hook")
+        hook_config.parse(json.dumps({**version, key: [binding] * 501}), hook_config.HookKind.MODULE, "hook")
 
 
 def test_a_message_names_the_first_mistakes_and_cuts_them() -> None:

@@ -6,7 +6,7 @@ import re
 
 from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.hook_contract import binding_contexts, crontab
-from addon_operator.hook_contract.configuration import bindings, config_schemas, hook_config
+from addon_operator.hook_contract.configuration import binding_types, bindings, config_schemas, hook_config
 from addon_operator.hook_contract.outputs import metric_operations, object_operations, object_schemas
 from tests.support import rows
 
@@ -21,7 +21,7 @@ def test_every_example_of_a_configuration_is_valid(example: str) -> None:
 
 @rows.each("kind", list(hook_config.HookKind), ids=lambda kind: kind.value)
 def test_every_key_of_a_configuration_is_described(kind: hook_config.HookKind) -> None:
-    properties = config_schemas.CURRENT[kind]["properties"]
+    properties = binding_types.CURRENT[kind]["properties"]
     keys = {
         *properties,
         *properties["settings"]["properties"],
@@ -79,13 +79,13 @@ def named(heading: str) -> set[str]:
 
 @rows.each("key", ["schedule", "kubernetes"])
 def test_the_table_of_a_binding_has_its_fields_and_no_other(key: str) -> None:
-    properties = config_schemas.CURRENT[hook_config.HookKind.MODULE]["properties"][key]["items"]["properties"]
+    properties = binding_types.CURRENT[hook_config.HookKind.MODULE]["properties"][key]["items"]["properties"]
     # The old name of executeHookOnEvent stands beside it.
     assert named(f"`{key}`") == set(properties) - {"watchEvent"}
 
 
 def test_the_table_of_settings_has_its_fields_and_no_other() -> None:
-    properties = config_schemas.CURRENT[hook_config.HookKind.MODULE]["properties"]["settings"]["properties"]
+    properties = binding_types.CURRENT[hook_config.HookKind.MODULE]["properties"]["settings"]["properties"]
     assert named("`settings`") == set(properties) - {"executionMinPeriod"}
 
 

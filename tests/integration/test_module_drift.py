@@ -353,7 +353,9 @@ def test_somebody_who_insists_is_left_alone_with_a_warning_that_names_them(
         operator.wait_metric(number + 1, "resources_corrected_total", module="web")
     patch(site, "configmap/web", {"data": {"a": "at last"}}, "mallory")
     operator.wait_logged("ConfigMap web is changed again and again by mallory")
-    modules.wait(operator, "web", Drifted="True")
+    operator.wait_until(
+        lambda: modules.condition("web", "Drifted")["reason"] == "GivenUp", "it says that it gave up"
+    )
     assert site.data("web") == {"a": "at last"}
     operator.stop()
 

@@ -184,7 +184,7 @@ class EventMetrics:
         for gauge in (modules.failure, modules.failed_tries):
             gauge.remove_by_labels({"module": name})
         if module.status is state.ModuleStatus.FAILED:
-            modules.failure.labels(module=name, reason=module.failure or "RunFailed").set(1)
+            modules.failure.labels(module=name, reason=module.failure or "Failed").set(1)
             modules.failed_tries.labels(module=name).set(module.tries)
 
     def _release_ensured(self, event: events.ReleaseEnsured) -> None:

@@ -114,9 +114,8 @@ def conditions(module: state.ModuleState, since: condition_times.Times, generati
 _Status = state.ModuleStatus
 STALLED_TRIES: Final = 3
 """After so many tries in a row that failed, a module is stalled."""
-RUN_FAILED: Final = "RunFailed"
+RUN_FAILED: Final = "Failed"
 CHANGED_BY_OTHERS: Final = "ChangedByOthers"
-_LEFT_OVER: Final = "LeftOver"
 DELETE_FAILED: Final = "DeleteFailed"
 _WAITS_FOR_WINDOW: Final = "WaitsForWindow"
 _WAITS_FOR_CONFIG: Final = "WaitsForConfigMap"
@@ -133,7 +132,8 @@ def _enabled(module: state.ModuleState) -> _Said:
     if module.is_off:
         held = module.held_back
         is_held = held is not None and held.confirm and module.status is _Status.DELETING
-        return _Said("False", held.reason if held is not None and is_held else "Disabled", module.reason)
+        reason = "Removing" if module.status is _Status.DELETING else "Disabled"
+        return _Said("False", held.reason if held is not None and is_held else reason, module.reason)
     return _Said("True", "Enabled", module.reason)
 
 
@@ -227,7 +227,7 @@ def _drifted(module: state.ModuleState) -> _Said:
     if module.drift is None or module.is_off:
         return _Said("Unknown", "NotKnown", "Its resources are not compared with its chart.")
     if module.drift.resources:
-        return _Said("True", _LEFT_OVER if module.drift.is_left else CHANGED_BY_OTHERS, module.drift.message)
+        return _Said("True", module.drift.reason, module.drift.message)
     return _Said("False", "AsInstalled", "Nobody has changed its resources.")
 
 

@@ -356,7 +356,8 @@ def stored_moment(stored: module_conditions.Stored) -> Moment | None:
     if ready.get("status") == "True":
         return Moment(ModulePhase.READY)
     by_reason = {
-        module_conditions.RUN_FAILED: ModulePhase.FAILED,
+        **dict.fromkeys((module_conditions.RUN_FAILED, "RunFailed", "WrongValues"), ModulePhase.FAILED),
+        module_conditions.CHANGED_BY_OTHERS: ModulePhase.READY,
         "RolledBack": ModulePhase.FAILED,
         "RollbackRefused": ModulePhase.FAILED,
         module_conditions.DELETE_FAILED: ModulePhase.DELETE_FAILED,

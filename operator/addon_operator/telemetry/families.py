@@ -133,7 +133,7 @@ class ModuleMetrics:
         self.failure = make.gauge(
             "module_failure", "Why a module failed its last run; always 1.", "module", "reason"
         )
-        """``module``, ``reason``: ``RunFailed``, ``RolledBack`` or ``RollbackRefused``; only while failed"""
+        """``module``, ``reason``: that of the condition ``Ready``; only while failed"""
         self.failed_tries = make.gauge(
             "module_failed_tries", "How often in a row a module has failed.", "module"
         )

@@ -48,13 +48,13 @@ CONDITIONS = {
     "Disabled": (module(Status.DISABLED), "False Disabled", "False Disabled", "False", "False"),
     "Pending": (module(Status.PENDING), "True Enabled", "Unknown Pending", "True", "False"),
     "Running": (module(Status.RUNNING), "True Enabled", "Unknown Running", "True", "False"),
-    "Running again": (module(Status.RUNNING, ERROR), "True Enabled", "False RunFailed", "True", "False"),
+    "Running again": (module(Status.RUNNING, ERROR), "True Enabled", "False Failed", "True", "False"),
     "Ready": (module(Status.READY), "True Enabled", "True RunSucceeded", "False", "False"),
-    "Failed": (module(Status.FAILED, ERROR), "True Enabled", "False RunFailed", "False", "False"),
+    "Failed": (module(Status.FAILED, ERROR), "True Enabled", "False Failed", "False", "False"),
     "Stalled": (
         dataclasses.replace(module(Status.FAILED, ERROR), tries=3),
         "True Enabled",
-        "False RunFailed",
+        "False Failed",
         "False",
         "True",
     ),
@@ -65,8 +65,22 @@ CONDITIONS = {
         "False",
         "False",
     ),
-    "Deleting": (module(Status.DELETING), "False Disabled", "False Deleting", "True", "False"),
-    "Stuck": (module(Status.DELETING, ERROR), "False Disabled", "False DeleteFailed", "False", "True"),
+    "Rolled back, and not tried again": (
+        dataclasses.replace(module(Status.FAILED, ERROR), failure="RolledBack", is_final=True),
+        "True Enabled",
+        "False RolledBack",
+        "False",
+        "True",
+    ),
+    "Off without a verdict": (
+        dataclasses.replace(module(Status.FAILED, ERROR), stays_off=True),
+        "False Disabled",
+        "False Failed",
+        "False",
+        "False",
+    ),
+    "Deleting": (module(Status.DELETING), "False Removing", "False Deleting", "True", "False"),
+    "Stuck": (module(Status.DELETING, ERROR), "False Removing", "False DeleteFailed", "False", "True"),
 }
 
 
@@ -134,7 +148,7 @@ def test_what_somebody_changed_is_a_condition() -> None:
     as_installed = dataclasses.replace(WITH_CHART, drift=drift_report.DriftReport())
     assert conditions(as_installed)["Drifted"] == "False AsInstalled"
     told = drift_report.DriftReport(1, "ConfigMap web: /data/a (by alice)")
-    assert conditions(dataclasses.replace(WITH_CHART, drift=told))["Drifted"] == "True ChangedByOthers"
+    assert conditions(dataclasses.replace(WITH_CHART, drift=told))["Drifted"] == "True Changed"
 
 
 def test_a_run_that_waits_for_health_says_for_whose() -> None:
@@ -161,7 +175,7 @@ HELD_BACK = {
     "of a broken release": (module(Status.FAILED, ERROR), BROKEN, "False WaitsForWindow", "False"),
     "a removal": (module(Status.DELETING), REMOVAL, "False WaitsForWindow", "False"),
     "and a run goes on": (module(Status.RUNNING), HELD, "Unknown Running", "True"),
-    "and a hook failed": (module(Status.FAILED, ERROR), HELD, "False RunFailed", "False"),
+    "and a hook failed": (module(Status.FAILED, ERROR), HELD, "False Failed", "False"),
     "and the removal fails": (module(Status.DELETING, ERROR), REMOVAL, "False DeleteFailed", "False"),
 }
 
@@ -476,6 +490,19 @@ def test_a_phase_can_be_read_from_what_was_stored(of: state.ModuleState) -> None
 
 def test_an_object_without_status_tells_of_no_phase() -> None:
     assert module_status.stored_moment({}) is None
+
+
+@rows.each(
+    ("reason", "phase"),
+    [
+        ("RunFailed", ModulePhase.FAILED),
+        ("WrongValues", ModulePhase.FAILED),
+        ("ChangedByOthers", ModulePhase.READY),
+    ],
+)
+def test_what_an_earlier_operator_wrote_is_not_told_once_more(reason: str, phase: ModulePhase) -> None:
+    ready = {"type": "Ready", "status": "False", "reason": reason}
+    assert module_status.stored_moment({"conditions": [ready]}) == Moment(phase)
 
 
 ENABLED, READY, DISABLED = (

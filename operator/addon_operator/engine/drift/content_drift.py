@@ -447,7 +447,12 @@ class ContentDrift(watched_resources.ResourceListener):
         return False
 
     def _show(self, module: names.ModuleName, followed: _Followed) -> None:
-        report = drift_report.report(self._titled(module, followed.found))
+        reason = drift_report.CHANGED
+        if any(len(self._resources.modules_of(watched)) > 1 for watched in followed.found):
+            reason = drift_report.SHARED
+        if not self._given_up.isdisjoint(followed.found):
+            reason = drift_report.GIVEN_UP
+        report = drift_report.report(self._titled(module, followed.found), reason)
         if report != followed.told:
             followed.told = report
             self._tell(events.DriftChanged(module, report))

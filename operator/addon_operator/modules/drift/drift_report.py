@@ -11,6 +11,13 @@ MASK: Final = "***"
 _NOT_SHOWN: Final = "(a number with too many digits to be shown)"
 _NAMED: Final = 3
 _OF_SECRETS: Final = "Secret "
+CHANGED: Final = "Changed"
+LEFT_OVER: Final = "LeftOver"
+"""Nobody changed anything: it is what an earlier revision left."""
+SHARED: Final = "SharedObject"
+"""Another module has one of the resources, too."""
+GIVEN_UP: Final = "GivenUp"
+"""One of them is changed again and again, and is not put back for a while."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,19 +27,24 @@ class DriftReport:
     resources: int = 0
     message: str = ""
     """The first resources and fields, with their managers; empty without drift."""
-    is_left: bool = False
-    """Whether nobody changed anything: it is what an earlier revision left."""
+    reason: str = CHANGED
+    """In one word, as conditions have it."""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody changed anything."""
+        return self.reason == LEFT_OVER
 
 
 Found = Mapping[str, Sequence[field_drift.Difference]]
 """Differences by resource, as people call it: ``Deployment web``."""
 
 
-def report(found: Found) -> DriftReport:
-    """Sum up what is otherwise."""
+def report(found: Found, reason: str = CHANGED) -> DriftReport:
+    """Sum up what is otherwise; ``reason`` counts for what is not all left over."""
     told = [_resource(title, differences) for title, differences in sorted(found.items())]
     is_left = bool(told) and all(each.left_until for differences in found.values() for each in differences)
-    return DriftReport(len(told), "; ".join(_first(told)), is_left)
+    return DriftReport(len(told), "; ".join(_first(told)), LEFT_OVER if is_left else reason)
 
 
 def _resource(title: str, differences: Sequence[field_drift.Difference]) -> str:

@@ -25,7 +25,6 @@ from addon_operator.admission.hooks import hook_registry, hook_reviews
 from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check, pod_handler
 from addon_operator.admission.presets import (
     preset_cache,
-    preset_check,
     preset_feed,
     preset_notices,
     preset_status,
@@ -98,7 +97,9 @@ class Admission(health.Part):
             kube, discovery.Catalog(kube, self._clock, settings.absence), self._cache, self._watching
         )
         lists = preset_notices.FreshLists(kube, self._cache)
-        self._notices = preset_notices.PresetNotices(self._cache, lists)
+        self._notices = preset_notices.PresetNotices(
+            self._cache, lists, allowed_volumes=settings.podpreset_volume_types
+        )
         self._show_event = admission_log.AdmissionLog(meters, log, self._clock)
         self._show_defect = engine_listeners.shown(meters, log)
         self._account = review_budget.MemoryBudget(review_budget.Limits())
@@ -292,12 +293,11 @@ class Admission(health.Part):
         return check, pod_handler.PodHandler(merger, self._tell, self._clock)
 
     def _make_site(self, handler: pod_handler.PodHandler) -> site.AdmissionSite:
-        presets = preset_check.PresetCheck(self._settings.podpreset_volume_types, self._notices)
         routes = admission_webhooks.routes(
             self._settings,
             mutate_pods=handler,
             check_pods=self._check,
-            notice_presets=presets,
+            notice_presets=self._notices,
             check_config=self._config,
             ask_hooks=self.hooks,
             convert=converter.ConversionHandler(self.conversions),

@@ -14,7 +14,7 @@ import orjson
 from aiohttp import web
 
 from addon_operator.admission.server import connections
-from addon_operator.aio import listening, short_cache
+from addon_operator.aio import short_cache
 from addon_operator.kernel import clock, errors
 from addon_operator.settings import settings
 from addon_operator.status import converge_words, health, page_content, page_site
@@ -64,7 +64,7 @@ async def serving(
         place = f"{settings_.listen_address} port {settings_.listen_port}"
         others = " and ".join(settings_.spelled(field) for field in ("listen_address", "listen_port"))
         raise SiteListenError(
-            f"cannot listen on {place}: {listening.reason(error)}; choose others with {others}"
+            f"cannot listen on {place}: {connections.listen_problem(error)}; choose others with {others}"
         ) from error
     served = connections.Connections(
         application(registry, status, content if settings_.page else None),

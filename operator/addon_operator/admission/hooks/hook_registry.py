@@ -6,10 +6,11 @@ becomes of each module.
 
 import asyncio
 import dataclasses
+import re
 from collections.abc import Collection, Sequence
 from typing import Final, Protocol, TypeAlias
 
-from addon_operator.admission.hooks import hook_reviews, hook_specs, refusals
+from addon_operator.admission.hooks import hook_reviews, hook_specs
 from addon_operator.admission.registration import registration_specs
 from addon_operator.hook_contract import hook_entries
 from addon_operator.hook_contract.configuration import webhook_bindings
@@ -23,6 +24,12 @@ Table: TypeAlias = dict[webhook_bindings.ReviewType, dict[str, hook_specs.Regist
 
 SUFFIX: Final = "-hooks"
 """What the objects are called beyond those of PodPresets."""
+_PLACE: Final = re.compile(r"webhooks\[(?P<number>[0-9]{1,6})\]")
+"""Where something is wrong in an object that holds webhooks."""
+
+
+class WebhookRefusedError(errors.AddonOperatorError):
+    """The API server does not take a webhook as its hook declares it."""
 
 
 class Registrar(Protocol):
@@ -101,7 +108,7 @@ class HookRegistry:
                 await self._write(wanted)
             except errors.AddonOperatorError as error:
                 await self._write_back(table, error, was_written=was_written)
-                raise refusals.named(error, wanted, [*entries]) from error
+                raise _named(error, wanted, entries) from error
 
     async def keep_only(self, owners: Collection[str]) -> None:
         """Remove what is registered of all others; returns when that is written and nobody is asked any more.
@@ -205,3 +212,24 @@ def _copy(table: Table, without: Collection[str]) -> Table:
         asked: {name: each for name, each in registered.items() if each.owner not in without}
         for asked, registered in table.items()
     }
+
+
+def _named(
+    error: errors.AddonOperatorError, written: Table, entries: Sequence[hook_entries.WebhookEntry]
+) -> errors.AddonOperatorError:
+    """Return the error with the hook and its field in place of a number, if it is about one of the entries.
+
+    ``written`` is what was to be registered.
+    """
+    if not isinstance(error, api_errors.ApiError) or (place := _PLACE.search(error.message)) is None:
+        return error
+    kinds = hook_specs.KINDS.items()
+    asked = next((asked for asked, kind in kinds if kind.plural == error.target.resource), None)
+    number = int(place["number"])
+    names = sorted(written[asked]) if asked is not None else []
+    wrong = asked, names[number] if number < len(names) else ""
+    entry = next((entry for entry in entries if (entry.binding.type, entry.binding.name) == wrong), None)
+    if entry is None:
+        return error
+    said = error.message[place.start() :].replace(f"webhooks[{number}].", "")
+    return WebhookRefusedError(f"the API server does not take {entry}: {said}; correct its configuration")

@@ -1,4 +1,4 @@
-"""The presets of a pod that is being created: those in memory, or a fresh list when one is just changing.
+"""Reviews of presets, and the presets of a pod that is being created: those in memory, or a fresh list.
 
 The watch reports a change a moment after whoever made it has its answer, and a pod may be created in
 between. The API server asks about the change before it stores it, so until the watch has reported it, pods of
@@ -8,7 +8,7 @@ that namespace are admitted after a fresh list.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +18,7 @@ from addon_operator.admission.presets import preset_cache
 from addon_operator.aio import waiting
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
-from addon_operator.podpreset import model
+from addon_operator.podpreset import model, volume_types
 
 SECONDS: Final = 1.0
 """After this time a change that the watch did not report is looked for with a list."""
@@ -67,22 +67,35 @@ class FreshLists:
 
 
 class PresetNotices(reviews.ReviewHandler):
-    """Remembers which changes are under way, and gives the presets as they are for sure."""
+    """Remembers which changes of presets are under way, and gives the presets as they are for sure.
+
+    It refuses presets with volumes of types that a setting of the operator does not allow, which no CRD can
+    know. While no operator answers, the API server stores these: they are invalid all the same.
+    """
 
     def __init__(
         self,
         cache: preset_cache.PresetCache,
         lists: FreshLists,
         sleep: waiting.Sleep = asyncio.sleep,
+        allowed_volumes: Collection[str] = volume_types.SOURCE_NAMES,
     ) -> None:
         self._cache = cache
         self._lists = lists
+        self._allowed_volumes = allowed_volumes
         self._sleep = sleep
         self._pending: dict[str, dict[str, _Notice]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def decide(self, review: reviews.Review) -> reviews.ReviewVerdict:
-        """Accept every review of a preset, and note what changes."""
+        """Refuse a new preset that is in order but for what the setting says; else note what changes."""
+        if review.operation == "CREATE" and not review.sub_resource and review.object is not None:
+            parsed = model.parse(review.object, self._allowed_volumes)
+            if isinstance(parsed, model.InvalidPreset) and isinstance(
+                model.parse(review.object), model.Preset
+            ):
+                causes = [reviews.cause(reason) for reason in parsed.reasons]
+                return reviews.ReviewVerdict(allowed=False, message="; ".join(parsed.reasons), causes=causes)
         if not review.dry_run and review.operation in ("CREATE", "DELETE"):
             creates = review.operation == "CREATE"
             stored = review.object if creates else review.old_object

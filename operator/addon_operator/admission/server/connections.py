@@ -23,6 +23,11 @@ _LOG: Final = logging.getLogger(__name__)
 _SWEEP_SECONDS: Final = 1.0
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+_LISTEN_PROBLEMS: Final = {
+    errno.EADDRINUSE: "another process listens there",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+    errno.EACCES: "this user may not listen on such a low port",
+}
 _HEADERS_MAX: Final = 32
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -348,6 +353,11 @@ async def bind(address: str, port: int, backlog: int) -> list[socket.socket]:
             raise absent
         failing.pop_all()
     return sockets
+
+
+def listen_problem(error: OSError) -> str:
+    """Say in the words of a user why :func:`bind` could not listen."""
+    return _LISTEN_PROBLEMS.get(error.errno or 0) or error.strerror or str(error)
 
 
 def context_of(request: web.Request) -> ssl.SSLContext | None:

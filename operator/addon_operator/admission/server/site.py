@@ -32,7 +32,7 @@ from aiohttp import web
 from addon_operator.admission import events, review_budget, review_shapes, reviews
 from addon_operator.admission.certificates import certificate_store, tls
 from addon_operator.admission.server import connections
-from addon_operator.aio import listening, waiting
+from addon_operator.aio import waiting
 from addon_operator.kernel import clock, errors
 
 MAX_BODY_BYTES: Final = 20 << 20
@@ -156,7 +156,7 @@ class AdmissionSite:
         except OSError as error:
             raise AdmissionListenError(
                 f"the admission server cannot listen on {self._place.address} port {self.port}: "
-                f"{listening.reason(error)}; {_HOW_TO_MOVE}"
+                f"{connections.listen_problem(error)}; {_HOW_TO_MOVE}"
             ) from error
         self._connections = connections.Connections(
             self._application(),

@@ -6,7 +6,7 @@ by whoever reads it; one that is gone or cannot be used makes a run of its modul
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 import orjson
@@ -78,7 +78,8 @@ class RecordWatch(object_changes.ObjectListener):
         self._modules: frozenset[names.ModuleName] = frozenset()
         self._namespaces: tuple[str, ...] = ()
         self._subscription: informers.Subscription | None = None
-        self._seen: dict[names.ModuleName, set[_State]] = {}
+        self._seen: dict[names.ModuleName, dict[int, _State]] = {}
+        """The last state of each record, by number: Helm writes one several times."""
         self._due: dict[names.ModuleName, float] = {}
         self._revisions: dict[names.ModuleName, int] = {}
         self._backoffs = drift_backoff.DriftBackoffs()
@@ -116,14 +117,14 @@ class RecordWatch(object_changes.ObjectListener):
             if state is not None and state.number > last[state.module].number:
                 last[state.module] = dataclasses.replace(state, is_last=True)
         for module, state in last.items():
-            self._note(module, {state})
+            self._note(module, [state])
 
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
         """Look at releases of whose records others may have changed one."""
         for change in changes:
             is_gone = change.type is object_changes.ChangeType.DELETED
             if (state := self._state(change.key, change.entry, is_gone=is_gone)) is not None:
-                self._note(state.module, {state})
+                self._note(state.module, [state])
 
     def trouble(self, reason: str | None) -> None:
         """Report why records are not watched: what others did is found when a record is read."""
@@ -141,8 +142,11 @@ class RecordWatch(object_changes.ObjectListener):
             return None
         return _State(module, int(number), "" if is_gone else version)
 
-    def _note(self, module: names.ModuleName, states: set[_State]) -> None:
-        self._seen.setdefault(module, set()).update(states)
+    def _note(self, module: names.ModuleName, states: Iterable[_State]) -> None:
+        seen = self._seen.setdefault(module, {})
+        for each in states:
+            before = seen.get(each.number, each)
+            seen[each.number] = dataclasses.replace(each, is_last=each.is_last or before.is_last)
         self._look_in(module, GATHER)
 
     def _look_in(self, module: names.ModuleName, seconds: float) -> None:
@@ -169,7 +173,7 @@ class RecordWatch(object_changes.ObjectListener):
         if self._drift.is_at_work(module):
             self._look_in(module, RECHECK)
             return
-        seen = self._seen.pop(module, set())
+        seen = tuple(self._seen.pop(module, {}).values())
         if module not in self._modules:
             return
         self._tell_revision(module)
@@ -180,7 +184,7 @@ class RecordWatch(object_changes.ObjectListener):
         except Exception as error:  # noqa: BLE001 - a defect at one must not hold up others
             if not isinstance(error, errors.AddonOperatorError):
                 self._tell(events.PartFailed("records", error, RETRY))
-            self._seen.setdefault(module, set()).update(seen)
+            self._seen[module] = {each.number: each for each in seen} | self._seen.get(module, {})
             self._look_in(module, RETRY)
             return
         self.looked(module)

@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.engine import events, intents
-from addon_operator.engine.drift import drift, record_watch
+from addon_operator.engine.drift import drift, drift_backoff, record_watch
 from addon_operator.helm import helm_errors, places
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import names
@@ -16,7 +16,7 @@ from addon_operator.kube import api_errors
 from addon_operator.kube.discovery import api_resources
 from addon_operator.kube.informers import object_changes
 from addon_operator.kube.objects import own_deletions
-from tests.support import clocks
+from tests.support import clocks, engine
 from tests.unit.engine import fakes, watching
 
 SECRET: Final = api_resources.Resource("v1", "Secret", "secrets", True, watching.ALL)
@@ -178,3 +178,29 @@ async def test_only_releases_that_are_watched_over_are_followed_where_they_are(b
     assert await bench.pass_(record_watch.GATHER) == []
     bench.watch.follow([])
     assert bench.cluster.open == []
+
+
+async def test_revisions_of_others_are_put_right_five_times_in_ten_minutes(op: engine.Operator) -> None:
+    async def revise() -> bool:
+        """Make a revision by hand; whether the operator puts it right."""
+        number = max(op.helm.records("web")) + 1
+        op.helm.put("web", number, "deployed", manifest="---\n{}\n")
+        await op.advance(5)
+        return max(op.helm.records("web")) > number
+
+    op.settings["drift_mode"] = "correct"
+    op.modules.add("web")
+    op.helm.charts["web"] = lambda _: []
+    await op.start()
+    assert [await revise() for _ in range(6)] == [True] * 5 + [False]
+    assert op.row("web")["foreignRecord"].startswith(
+        "revision 12 of release web was made or changed by others"
+    )
+    (told,) = [text for text in op.heard.warnings if "insist" in text]
+    assert (
+        told == "module web: others insist on their revisions, so that they are left until an edit or a run"
+    )
+    await op.edit(web={"size": 2})
+    assert op.row("web")["foreignRecord"] == "", "an edit puts it right"
+    await op.clock.advance(drift_backoff.CORRECTION_SECONDS)
+    assert await revise(), "the ten minutes are over"

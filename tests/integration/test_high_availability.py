@@ -13,7 +13,7 @@ import pytest
 
 from addon_operator.devcluster import api, handle, layout
 from addon_operator.process import daemons
-from tests.integration import admitting, balancing, operator_process, operator_site
+from tests.integration import admitting, balancing, definitions, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -59,9 +59,17 @@ def pair(
     return first, second
 
 
+def kept(site: operator_site.Site) -> list[tuple[str, str, str]]:
+    """What stays of the release, by kind and name, and since when."""
+    status = (site.find("module", "web") or {}).get("status") or {}
+    return [(each["kind"], each["name"], each["since"]) for each in status.get("kept") or ()]
+
+
 def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: operator_site.Site) -> None:
     site.values("webEnabled: true")
-    web = site.module("010-web", {"color": "green"})
+    web = site.module("010-web", {"color": "green"}, values="web: {data: x}")
+    kind = definitions.definition(f"{site.namespace}.example.com", "things", "v1")
+    (web / "templates" / "things.yaml").write_text(f"{{{{ if .Values.web.data }}}}\n{kind}{{{{ end }}}}\n")
     site.hook(web, "look.sh", {"onStartup": 1})
     first, second = pair(site, **LONG_LEASE)
     first.wait_ready()
@@ -78,6 +86,8 @@ def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: op
     assert "as the leader wrote them into their Module objects, last <time" in page
     assert '<b id="count-ready">1</b>' in page
     assert "<dt>Revision</dt><dd>1</dd>" in page
+    site.config(web="data: ''")
+    before = first.wait_until(lambda: kept(site), "the first leader remembers what stays of the release")
     assert lease(site)["holderIdentity"].startswith("first")
     first.terminate()
     wait_leads(second)
@@ -85,8 +95,10 @@ def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: op
     second.wait_ready()
     assert lease(site)["holderIdentity"].startswith("second")
     assert lease(site)["leaseTransitions"] == 1
-    assert site.revisions() == {"web": 1}
-    site.config(web="color: red")
+    assert site.deployed() == {"web": 2}
+    site.kubectl("delete", "module", "web")
+    second.wait_until(lambda: kept(site) == before, "so does the second one")
+    site.config(web="{data: '', color: red}")
     second.wait_until(lambda: len(site.labels()) == 2, "the second one has run the hook")
     # The page may be a second old.
     second.wait_until(

@@ -53,6 +53,24 @@ def test_a_purge_and_a_delete_are_warnings_and_events(site: operator_site.Site) 
     operator.stop()
 
 
+def test_a_directory_that_is_missing_at_a_start_has_its_release_until_a_second_look(
+    site: operator_site.Site,
+) -> None:
+    web = site.module("010-web", {"color": "green"}, values="webEnabled: true")
+    site.module("020-db", {"color": "green"}, values="dbEnabled: true")
+    site.start().wait_ready().stop()
+    before = site.get("configmap", "web")["metadata"]["uid"]
+    away = move(web, site.root / "away")
+    operator = site.start(WATCH_MODULES="yes", ABSENCE="10m").wait_ready().wait_idle()
+    assert site.deployed() == {"web": 1, "db": 1}, "nothing waits for the second look"
+    move(away, web)
+    operator.wait_logged("changed on disk and reloaded: web")
+    operator.wait_idle().wait_ready()
+    assert site.deployed() == {"web": 1, "db": 1}
+    assert site.get("configmap", "web")["metadata"]["uid"] == before
+    operator.stop()
+
+
 @pytest.mark.slow
 def test_what_a_change_hides_is_removed_when_it_is_right_and_all_modules_may_come_back(
     site: operator_site.Site,

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import contextlib
 import dataclasses
 import datetime as dt
 import gzip
@@ -13,8 +14,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
+import yaml
 
-UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, zlib.error)
+from addon_operator.documents import json_documents
+from addon_operator.modules import manifests
+
+UNREADABLE: Final = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OSError,
+    EOFError,
+    RecursionError,
+    zlib.error,
+)
 """What decoding raises for what is no release."""
 _SERVER_SIDE: Final = "ssa"
 _BEFORE_REMOVAL: Final = "pre-delete"
@@ -26,6 +40,18 @@ _PLAIN: Final = re.compile(r"[a-z_]+")
 """Keys of releases and hooks: Helm's language takes capitals, and some other letters, for the same."""
 _MAX_CONTENT: Final = 64 * 1024 * 1024
 """How many bytes a record may unpack to: those that a manifest may have."""
+_MOST_VALUES: Final = 250_000
+"""Values in a record, and in the manifests of one of others: a few packed bytes can be millions."""
+_QUOTE: Final = 0x22
+_BEYOND: Final = 2.0**63
+_OF_DOCUMENT: Final = 10
+"""As many values a document of a manifest counts for at least."""
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.?+)*+"?+|[\[{,]', re.DOTALL)
+"""A text, or what begins a value; matches in one pass whatever the content is."""
+
+
+class TooMuchError(ValueError):
+    """A record that takes more than others may have the operator spend on it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -201,13 +227,55 @@ def decode(stored: str, *, is_secret: bool) -> Release:
         content = base64.b64decode(content, validate=True)
     if content[:2] == b"\x1f\x8b":
         content = _unpacked(content)
-    decoded: Mapping[str, Any] | None = json.loads(content, object_pairs_hook=_each_once)
+    _check_values(content)
+    decoded: Mapping[str, Any] | None = json.loads(
+        content, object_pairs_hook=_each_once, parse_int=_whole_number
+    )
     if not isinstance(decoded, dict):
         raise binascii.Error("the release is not an object")
-    for part in (decoded, *(decoded.get("hooks") or ())):
+    if not json_documents.can_be_written(decoded):
+        raise ValueError("it cannot be written again")
+    for part in (decoded, decoded.get("info") or {}, *(decoded.get("hooks") or ())):
         if not all(map(_PLAIN.fullmatch, part)):
             raise ValueError("it has keys that Helm may take for others")
     return decoded
+
+
+def check_manifests(release: Release) -> None:
+    """Raise :class:`TooMuchError` for manifests that somebody else wrote, and that it takes too much to read.
+
+    They are gone through by libyaml, which keeps nothing of them.
+    """
+    left = _MOST_VALUES
+    hooks = release.get("hooks") or ()
+    for text in (release.get("manifest"), *(hook.get("manifest") for hook in hooks)):
+        written = str(text or "")
+        left -= _OF_DOCUMENT * (1 + written.count("\n---"))
+        for document in manifests.documents(written) if left > 0 else ():
+            with contextlib.suppress(yaml.YAMLError):
+                for _ in yaml.parse(document, Loader=yaml.CSafeLoader):
+                    left -= 1
+                    if left <= 0:
+                        break
+        if left <= 0:
+            raise TooMuchError(f"has more than {_MOST_VALUES} values in its manifests")
+
+
+def _check_values(content: bytes) -> None:
+    """Refuse what would take some hundred times its size in memory; most is let pass at a glance."""
+    if sum(map(content.count, (b"[", b"{", b","))) <= _MOST_VALUES:
+        return
+    found = 0
+    for each in _TOKEN.finditer(content):
+        found += content[each.start()] != _QUOTE
+        if found > _MOST_VALUES:
+            raise TooMuchError(f"has more than {_MOST_VALUES} values")
+
+
+def _whole_number(text: str) -> int | float:
+    """Read a number as Go writes it: one that needs more than 64 bits is a floating one."""
+    number = float(text)
+    return int(text) if -_BEYOND <= number < _BEYOND else number
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

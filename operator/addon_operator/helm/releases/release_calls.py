@@ -48,6 +48,26 @@ class ReleaseCalls:
         self._memory.change(place, call=call, first=first)
         await self._memory.write()
 
+    async def check_again(self, name: str, last: int, *used: int) -> None:
+        """Raise :class:`.HelmError` if others changed, since it was judged, what Helm is about to go by.
+
+        ``last``: the number of the last revision, 0 if there is no release; ``used``: those by which Helm
+        deletes, applies or runs something. To be called directly before Helm. Raises what
+        :meth:`.RecordLists.check_labels` raises.
+        """
+        if self._records.lists.is_private(name):
+            return
+        await self._records.lists.check_labels(name)
+        history = await self._records.history(name)
+        for each in history:
+            is_used = each.revision.number in used
+            if each.revision.number > last or (is_used and not await self._records.may_be_used(each)):
+                raise helm_errors.HelmError(
+                    name,
+                    f"others changed the record {self._records.title(each)} when Helm was about to go by it; "
+                    "Helm was not called, and the next try begins anew",
+                )
+
     def is_removal(self, record: release_records.Record | None) -> bool:
         """Say whether a removal of the release has begun, of which this record is left."""
         if record is None or not record.revision.exists:

@@ -64,6 +64,8 @@ class ReleaseRecords:
         self._is_complete = False
         self._doubted: set[str] = set()
         self._touched: set[str] = set()
+        self._cut: dict[str, str] = {}
+        """Records of others that list nothing which a release loses, and the version in which they are so."""
 
     @property
     def known(self) -> Mapping[str, Record]:
@@ -315,14 +317,20 @@ class ReleaseRecords:
         namespace = self.places.of(record.revision.release).namespace
 
         def change(decoded: record_format.Release) -> record_format.Release:
+            record_format.check_manifests(decoded)
             without_hooks = {**decoded, "hooks": []}
             return record_format.with_manifest(
                 without_hooks, lambda text: manifests.common(text, manifest, namespace)
             )
 
-        held = await self._edit(record, change, {**_NO_CHECKSUMS, release.DIGEST_LABEL: None})
+        labels = {**_NO_CHECKSUMS, release.DIGEST_LABEL: None}
+        held, self._cut[self.path_of(record)] = await self._edit(record, change, labels)
         await self.read(record.revision.release)
         return held
+
+    async def may_be_used(self, record: Record) -> bool:
+        """Say whether Helm may go by a record as it is now: it is our own, or :meth:`cut`."""
+        return self._cut.get(self.path_of(record)) == record.resource_version or await self.is_own(record)
 
     async def _edit(
         self,
@@ -332,8 +340,10 @@ class ReleaseRecords:
         *,
         only_own: bool = False,
         resource_version: str = "",
-    ) -> record_format.Content:
-        """Change what a record holds, and give what it held; what was ours before is ours afterwards.
+    ) -> tuple[record_format.Content, str]:
+        """Change what a record holds; what was ours before is ours afterwards.
+
+        Gives what it held, and the version that it has now.
 
         Raises :class:`.ReleaseRecordError` when it cannot be decoded, also for one of others with
         ``only_own``, and what the client raises.
@@ -341,14 +351,16 @@ class ReleaseRecords:
         stored = await self._api.get(self.path_of(record))
         decoded, content = await self._opened(record, stored)
         is_own = await self._is_own(record, stored, decoded, raises=only_own)
-        text, digest = await asyncio.to_thread(self._changed, record, change, decoded)
+        with self._naming(record):
+            text, digest = await asyncio.to_thread(self._changed, record, change, decoded)
         if is_own:
             await self.proofs.expect(record.revision, digest)
             labels = {**labels, release.DIGEST_LABEL: digest}
         version = resource_version or stored["metadata"]["resourceVersion"]
         metadata = {"resourceVersion": version, "labels": dict(labels)}
-        await self._api.patch(self.path_of(record), {"metadata": metadata, "data": {"release": text}})
-        return content
+        body = {"metadata": metadata, "data": {"release": text}}
+        changed = await self._api.patch(self.path_of(record), body)
+        return content, str((changed.get("metadata") or {}).get("resourceVersion"))
 
     def _changed(
         self,
@@ -521,6 +533,9 @@ class ReleaseRecords:
         decoded, content = await self._opened(record, stored)
         if not whoever:
             await self._is_own(record, stored, decoded, raises=True)
+        else:
+            with self._naming(record):
+                await asyncio.to_thread(record_format.check_manifests, decoded)
         return content
 
     async def is_own(self, record: Record) -> bool:
@@ -579,10 +594,13 @@ class ReleaseRecords:
         try:
             yield
         except record_format.UNREADABLE as error:
+            why = f"cannot be decoded ({type(error).__name__}), by Helm neither"
+            if isinstance(error, record_format.TooMuchError):
+                why = str(error)
             raise helm_errors.ReleaseRecordError(
-                f"the record {self.title(record)} of release {record.revision.release} cannot be decoded "
-                f"({type(error).__name__}), by Helm neither: restore it, or delete it; the next run "
-                "then goes on from the revision before, or installs the release, and takes over what is there"
+                f"the record {self.title(record)} of release {record.revision.release} {why}: restore it, or "
+                "delete it; the next run then goes on from the revision before, or installs the release, and "
+                "takes over what is there"
             ) from error
 
     def title(self, record: Record) -> str:

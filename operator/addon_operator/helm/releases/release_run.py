@@ -70,6 +70,8 @@ class ReleaseRun:
         """What objects keep of what others made of them; see :mod:`.live_values`."""
         self._keeper = planner.keeper_of(request.module, request.others, request.directory)
         self._had = ""
+        self._compared: tuple[int, ...] = ()
+        """The revision that Helm compares with what it makes."""
         self._applied = ""
         """What Helm has just applied, with its hooks; empty if that is not known."""
         self._going: tuple[manifests.ManifestResource, ...] = ()
@@ -155,6 +157,7 @@ class ReleaseRun:
         plan = await self._keep_live(plan, had)
         await self._look_after_tries(plan)
         before, content = await self._set_aside(plan.manifest, before, content)
+        self._compared = (before.revision.number,)
         await self._leave_out(plan.manifest)
         if content is not None:
             await self._keep(plan.manifest, before, content)
@@ -417,8 +420,14 @@ class ReleaseRun:
         # Of a release whose revision cannot be read, its marks say what it has.
         if manifest and (self._had or isinstance(plan.decision, release.Install)):
             await self._adopt_own(manifest)
+        last = 0 if self._record is None else self._record.revision.number
+        check_again = functools.partial(
+            self._planner.calls.check_again, self._request.module, last, *self._compared
+        )
+        files = await self._files(plan)
         try:
-            return await upgrade(await self._files(plan))
+            await check_again()
+            return await upgrade(files)
         except helm_errors.HelmError as error:
             if not messages.is_foreign(error.message):
                 raise
@@ -432,7 +441,9 @@ class ReleaseRun:
                 await self._adopt_own(manifest)
                 plan = await self._keep_live(dataclasses.replace(plan, manifest=manifest), "")
             self._adopted += await self._adoption(manifest, error)
-            return await upgrade(await self._files(plan), take_ownership=True)
+            files = await self._files(plan)
+            await check_again()
+            return await upgrade(files, take_ownership=True)
 
     async def _leave_out(self, manifest: str) -> None:
         """Find what the manifest has and Helm must not make, as it belongs to a module that runs later."""

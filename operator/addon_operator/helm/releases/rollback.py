@@ -137,6 +137,8 @@ class Rollback:
             source = keeper.Source(last.revision, now, tuple(dict.fromkeys((*dropped, *unserved))))
             await self._planner.keep(self._request, last, source)
         await self._planner.calls.begin(self._request.module, "rollback", last.revision.number + 1)
+        number, to = last.revision.number, target.revision.number
+        await self._planner.calls.check_again(module, number, number, to)
         await verbs.rollback(
             self._planner.helm,
             self._request.call,

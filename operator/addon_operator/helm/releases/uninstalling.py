@@ -79,6 +79,8 @@ class Uninstallation:
             record, going = await self._prepare(record, data_goes=data_goes)
             of_hooks = await self._made_by_hooks(record)
         is_kept = keep_record and await self._begin(record)
+        number = record.revision.number
+        await self._planner.calls.check_again(self._call.module, number, number)
         try:
             await verbs.uninstall(
                 self._planner.helm, self._call, self._planner.options.timeout, keep_history=is_kept

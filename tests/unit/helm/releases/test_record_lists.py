@@ -80,7 +80,10 @@ class Api(client.KubeClient):
     ) -> client.Object:
         assert isinstance(patch, Mapping)
         found = await self.get(path)
-        found["metadata"]["labels"] |= patch["metadata"]["labels"]
+        labels = found["metadata"]["labels"] | patch["metadata"]["labels"]
+        found["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
+        found["metadata"]["resourceVersion"] += "0"
+        found["data"] |= patch.get("data", {})
         return found
 
     @override
@@ -234,6 +237,47 @@ async def test_a_namespace_that_may_not_be_read_now_is_not_forgotten(
     assert second.memory.locations == [places.ReleaseLocation("locked", "db")]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"manifest": "kind: Secret"}, id="edited"),
+        pytest.param({"hooks": [{"manifest": "kind: Pod", "events": ["pre-delete"]}]}, id="with a hook"),
+        pytest.param(None, id="a later one"),
+    ],
+)
+async def test_helm_is_not_called_by_a_record_that_others_changed_after_it_was_judged(
+    api: Api, secret: api_server.ApiServer, change: dict[str, object] | None
+) -> None:
+    records = await started(api, secret, ("web", "edge"))
+    api.put("edge", "web")
+    with pytest.raises(helm_errors.HelmError, match="the next try begins anew"):
+        await calls(records).check_again("web", 0)
+    record = await records.read("web")
+    assert record is not None
+    assert await records.sign(record) is not None
+    await calls(records).check_again("web", 1, 1)
+    labels = api.objects[0]["metadata"]["labels"]
+    if change is None:
+        api.put("edge", "web", inside={"version": 2})
+        metadata = api.objects[1]["metadata"]
+        metadata["labels"]["version"], metadata["name"] = "2", "sh.helm.release.v1.web.v2"
+    else:
+        api.objects.clear()
+        api.put("edge", "web", inside=change)
+        api.objects[0]["metadata"] |= {"labels": labels, "resourceVersion": "9"}
+    with pytest.raises(helm_errors.HelmError, match="the next try begins anew"):
+        await calls(records).check_again("web", 1, 1)
+    if change is not None:
+        # What was cut is no input of Helm's, as long as nobody changes it again.
+        record = await records.read("web")
+        assert record is not None
+        await records.cut(record, "")
+        await calls(records).check_again("web", 1, 1)
+        api.objects[0]["metadata"]["resourceVersion"] = "99"
+        with pytest.raises(helm_errors.HelmError, match="the next try begins anew"):
+            await calls(records).check_again("web", 1, 1)
+
+
 LIES: dict[str, dict[str, object]] = {
     "a later revision": {"version": 100},
     "a revision that is a text": {"version": "1"},
@@ -242,6 +286,7 @@ LIES: dict[str, dict[str, object]] = {
     "another release": {"name": "other"},
     "another namespace": {"namespace": "addons"},
     "a key that Helm takes for another one": {"Version": 100},
+    "a status that Helm takes for another one": {"info": {"status": "deployed", "Status": "failed"}},
 }
 
 

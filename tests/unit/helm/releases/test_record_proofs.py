@@ -3,6 +3,7 @@
 import base64
 import copy
 import gzip
+import json
 import pathlib
 from typing import Any
 
@@ -193,6 +194,48 @@ async def test_what_helm_might_read_otherwise_cannot_be_decoded(
         with pytest.raises(helm_errors.HelmError, match="cannot be decoded"):
             await change
     assert set(forging.helm.verbs) <= {"template"}
+
+
+def many(value: str, count: int) -> str:
+    return "[" + ",".join([value] * count) + "]"
+
+
+TOO_MUCH = {
+    "lists": {"config": {"a": [[]] * 300_000}},
+    "numbers": {"config": {"a": [1] * 300_000}},
+    "levels": '{"manifest": "", "chart": {"a": ' + "[" * 200_000 + "]" * 200_000 + "}}",
+    "half a letter": '{"manifest": "", "chart": {"a": "\\ud800"}}',
+    "values in its manifest": {"manifest": f"a: {json.dumps([[]] * 130_000)}"},
+    "documents": {"manifest": "a: {}\n---\n" * 30_000},
+    "documents of hooks": {"hooks": [{"manifest": "a: {}\n---\n" * 30_000}]},
+}
+
+
+@pytest.mark.parametrize("content", TOO_MUCH.values(), ids=TOO_MUCH)
+async def test_a_record_of_others_costs_no_more_than_its_bound(
+    forging: fakes.World, module_dir: pathlib.Path, content: str | dict[str, object]
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    text = content if isinstance(content, str) else json.dumps({"manifest": "", **content})
+    stored = base64.b64encode(base64.b64encode(gzip.compress(text.encode()))).decode()
+    forging.api.objects["sh.helm.release.v1.web.v1"]["data"] = {"release": stored}
+    forging.helm.calls.clear()
+    with pytest.raises(helm_errors.HelmError, match=r"web\.v1 of release web .*: restore it, or delete it"):
+        await manager.ensure(asked(module_dir, size=2))
+    assert set(forging.helm.verbs) <= {"template"}
+
+
+async def test_a_large_release_is_read_as_ever(forging: fakes.World, module_dir: pathlib.Path) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    dashboard = "[{1,2}]," * 300_000
+    forge(forging, 1)
+    forged = forging.api.content("web", 1)
+    more = f"{FORGED}data: {{a: '{dashboard}'}}\n"
+    forging.api.rewrite("web", 1, {**forged, "manifest": more, "config": {"a": 10**20, "b": dashboard}})
+    assert (await manager.ensure(asked(module_dir, size=2))).revision == 2
+    assert "ConfigMap victim" in told(forging)
 
 
 async def test_records_of_an_earlier_life_prove_nothing(

@@ -34,6 +34,15 @@ spec:
 ---
 apiVersion: batch/v1
 kind: Job
+metadata:
+  name: leave
+  annotations: {helm.sh/hook: pre-delete, helm.sh/hook-delete-policy: hook-succeeded}
+spec:
+  activeDeadlineSeconds: 1
+  template: {spec: {POD, nodeSelector: {none: none}}}
+---
+apiVersion: batch/v1
+kind: Job
 metadata: {name: migrate}
 spec:
   completions: 0
@@ -113,5 +122,13 @@ def test_what_failed_hooks_and_tests_left_does_not_stand_in_the_way(
     assert migrate["metadata"]["uid"] != job
     assert migrate["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/app:2"
     assert [site.find(kind, "hook") for kind in ("job", "role", "serviceaccount")] == [None] * 3
+
+    # So does what a hook of a removal left, of which no record says that it failed.
+    site.config(webEnabled="false")
+    first_of = operator.wait_until(lambda: site.find("job", "leave"), "its hook begins")["metadata"]["uid"]
+    operator.wait_until(
+        lambda: (site.find("job", "leave") or {"metadata": {"uid": first_of}})["metadata"]["uid"] != first_of,
+        "the removal is tried again",
+    )
     assert "exists" not in operator.log
     operator.stop()

@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import dataclasses
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from addon_operator.helm import command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
     failed_tries,
+    hook_objects,
     keeper,
     record_format,
     release_calls,
@@ -28,6 +30,8 @@ from addon_operator.modules import keeping, manifests, release
 
 _NAMED: Final = 3
 _NAMED_OF_HOOKS: Final = 10
+_DELETES: Final = re.compile(r"\b(?:pre|post)-delete\b")
+"""In manifests of hooks that run only when a release is deleted."""
 _NOT_DELETED: Final = "failed to delete release"
 _BEGUN: Final[Mapping[str, str]] = {release.REMOVAL_LABEL: release.REMOVAL_BEGUN}
 
@@ -75,9 +79,10 @@ class Uninstallation:
         await self._planner.calls.begin(self._call.module, release_calls.UNINSTALL, record.revision.number)
         going: tuple[manifests.ManifestResource, ...] = ()
         of_hooks: tuple[manifests.ManifestResource, ...] = ()
+        first = self._planner.calls.first(self._call.module)
         if record.revision.exists:
             record, going = await self._prepare(record, data_goes=data_goes)
-            of_hooks = await self._made_by_hooks(record)
+            of_hooks = await self._made_by_hooks(record, first)
         is_kept = keep_record and await self._begin(record)
         number = record.revision.number
         await self._planner.calls.check_again(self._call.module, number, number)
@@ -90,7 +95,6 @@ class Uninstallation:
                 await self._delete_again(going)
             raise await failed_tries.blamed(self._records, error) from error.__cause__
         self._planner.settled(self._call.module)
-        first = self._planner.calls.first(self._call.module)
         await self._planner.calls.end(self._call.module)
         if of_hooks:
             await self._clear(of_hooks, first)
@@ -110,9 +114,14 @@ class Uninstallation:
                     module, f"{text}{error}", f"{text}{error.without_values}"
                 ) from error
 
-    async def _made_by_hooks(self, record: release_records.Record) -> tuple[manifests.ManifestResource, ...]:
+    async def _made_by_hooks(
+        self, record: release_records.Record, first: float
+    ) -> tuple[manifests.ManifestResource, ...]:
+        """Say what hooks of the chart make; what those of an earlier try to delete left goes."""
         with contextlib.suppress(helm_errors.ReleaseRecordError):
             hooks = (await self._records.content(record)).hooks
+            of_deletes = filter(_DELETES.search, hooks)
+            await hook_objects.clear(self._planner.live, self._call.module, of_deletes, first)
             return await asyncio.to_thread(manifests.hooks, "\n---\n".join(hooks)) if hooks else ()
         return ()
 

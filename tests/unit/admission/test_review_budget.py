@@ -39,6 +39,7 @@ def taken(body: bytes) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @rows.each("name", SHAPES)
 def test_a_body_never_takes_more_than_what_is_held_for_it(name: str) -> None:
     body = SHAPES[name]

@@ -34,7 +34,7 @@ def mounting(number: int, mounts: int) -> model.Preset:
 def test_the_mounts_of_a_pod_are_not_looked_through_for_each_mount_of_each_preset() -> None:
     own = [Counted(name="v", mountPath=f"/own-{number}") for number in range(100)]
     Counted.looks = 0
-    result = inject(pod(container(volumeMounts=own)), *(mounting(number, 50) for number in range(20)))
+    result = inject(pod(container(volumeMounts=own)), *(mounting(number, 10) for number in range(10)))
     assert isinstance(result, merge.Injection)
     assert Counted.looks <= 4 * len(own)
 
@@ -44,7 +44,7 @@ def test_many_mounts_at_the_path_of_a_preset_are_compared_once() -> None:
     own = [Counted(name="v", mountPath="/same", subPath=str(number)) for number in range(100)]
     presets = [
         preset(f"p{number}", volumes=[{"name": "v"}], volumeMounts=[{"name": "v", "mountPath": "/same"}])
-        for number in range(50)
+        for number in range(10)
     ]
     Counted.looks = 0
     result = inject(pod(container(volumeMounts=own)), *presets)

@@ -119,6 +119,7 @@ def test_a_directory_of_another_user_is_refused(
         workspaces.check_parent(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_tree_is_removed_however_deep_it_is_and_whatever_rights_its_directories_have(
     tmp_path: pathlib.Path,
 ) -> None:

@@ -373,6 +373,7 @@ def test_a_long_line_counts_as_several(bench: Bench, monkeypatch: pytest.MonkeyP
     bench.run("h.sh", *(gauge("m", text=str(number)) for number in range(10)))
 
 
+@pytest.mark.slow
 def test_many_metrics_take_time_in_proportion_to_them() -> None:
     def made(count: int) -> list[dict[str, Any]]:
         return [gauge(f"m{number}") for number in range(count)]
@@ -380,6 +381,7 @@ def test_many_metrics_take_time_in_proportion_to_them() -> None:
     assert costs.is_linear(made, lambda operations: Bench().run("a.sh", *operations), 150)
 
 
+@pytest.mark.slow
 def test_many_expired_groups_take_time_in_proportion_to_them() -> None:
     def made(count: int) -> list[dict[str, Any]]:
         series = [gauge("m", group="a", n=str(number)) for number in range(count)]
@@ -388,6 +390,7 @@ def test_many_expired_groups_take_time_in_proportion_to_them() -> None:
     assert costs.is_linear(made, lambda operations: Bench().run("a.sh", *operations), 150)
 
 
+@pytest.mark.slow
 def test_a_histogram_is_refused_before_its_buckets_take_the_memory(bench: Bench) -> None:
     buckets: list[float] = list(range(5000))
     first = observe("m", 1, buckets, n="first")

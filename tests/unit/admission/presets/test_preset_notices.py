@@ -179,9 +179,10 @@ async def test_a_namespace_that_cannot_be_one_leaves_nothing_behind(
 
 
 async def test_more_changes_than_can_be_waited_for_are_left_to_the_watch(
-    notices: preset_notices.PresetNotices, server: ApiServer
+    notices: preset_notices.PresetNotices, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(preset_notices.PENDING_MAX):
+    monkeypatch.setattr(preset_notices, "PENDING_MAX", 5)
+    for number in range(5):
         await notices.decide(review(preset(uid=str(number)), namespace="other"))
     await notices.decide(review(preset()))
     assert await names(notices) == []

@@ -316,10 +316,10 @@ async def test_whoever_undoes_every_repair_is_met_ever_more_slowly(
 ) -> None:
     registrar = replicas.start()
     await registrar.ensure()
-    for _ in range(100):
+    for _ in range(40):
         stored.edit(failurePolicy="Fail")
         await registrar.ensure()
-        replicas.clock.now += 6
+        replicas.clock.now += 15
     assert 8 <= stored.writes <= 20
 
 
@@ -330,7 +330,7 @@ async def test_that_somebody_undoes_every_repair_is_the_problem_until_a_repair_l
     kind = specs.ConfigurationKind.MUTATING
     await registrar.ensure()
     told = list[bool]()
-    for _ in range(30):
+    for _ in range(12):
         stored.edit(failurePolicy="Fail")
         await registrar.ensure()
         told.append(bool(registrar.problem(kind)))

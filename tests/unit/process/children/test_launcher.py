@@ -220,7 +220,7 @@ async def test_an_environment_larger_than_a_message_arrives(spawner: launcher.La
     assert result.stdout == b"100000\n"
 
 
-@pytest.fixture(params=["killed", "late"])
+@pytest.fixture(params=["killed", pytest.param("late", marks=pytest.mark.slow)])
 def lose(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Lose:
     """Lose the launcher of a child: it is killed, or stopped until it counts as hanging."""
 

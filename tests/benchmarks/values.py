@@ -95,7 +95,7 @@ def _merging() -> measures.Row:
 
 def _verdict() -> measures.Row:
     definition = schemas.load_schema(_SCHEMA, "config-values.yaml").definition
-    validator = json_schemas.Validator(schema_keywords.prepare(definition), schema_keywords.checker())
+    validator = json_schemas.Validator(schema_keywords.prepare(definition), schema_keywords.FORMATS)
     section = _section()
     quick = _median_ms(lambda: list(validator.errors(section))) * 1000
     thorough = _median_ms(lambda: list(validator.reasons(section))) * 1000

@@ -9,14 +9,15 @@ import functools
 import graphlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, cast
-
-import jsonschema
-
-if TYPE_CHECKING:
-    import jsonschema_rs
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from addon_operator.documents import patterns
+from addon_operator.kernel import errors
+
+if TYPE_CHECKING:
+    # Both are imported late: together they take a tenth of a second and 18 MiB, and little needs them.
+    import jsonschema
+    import jsonschema_rs
 
 _LISTS_FOR_THE_SAME_VALUE: Final = ("allOf", "anyOf", "oneOf")
 _PARTS_FOR_THE_SAME_VALUE: Final = ("not", "if", "then", "else")
@@ -24,13 +25,15 @@ _DEFINITION: Final = "#/$defs/{}"
 _MOST: Final = 2**53
 """Larger floats may have other digits than their shortest text, by which ``jsonschema-rs`` compares them."""
 
-_Errors = Iterator[jsonschema.ValidationError]
+_Errors: TypeAlias = "Iterator[jsonschema.ValidationError]"
+Formats: TypeAlias = Mapping[str, Callable[[Any], object]]
+"""By the name of a format what says whether a value has it, or raises a :class:`.ConfigurationError`."""
 
 
 class Validator:
     """Checks documents against one schema, which is prepared with the first of them."""
 
-    def __init__(self, schema: Mapping[str, Any], formats: jsonschema.FormatChecker) -> None:
+    def __init__(self, schema: Mapping[str, Any], formats: Formats) -> None:
         """Take a ``schema`` that refers only to itself; formats not among ``formats`` check nothing."""
         self._schema = schema
         self._formats = formats
@@ -61,7 +64,7 @@ class Validator:
         if _holds_itself(self._schema):
             return None
         keywords = {
-            "format": _keyword(lambda name, value: self._formats.conforms(value, name)),
+            "format": _keyword(self._has_format),
             "multipleOf": _keyword(_is_multiple),
             "pattern": _keyword(_matches),
             "patternProperties": _OnlyThorough,
@@ -71,9 +74,20 @@ class Validator:
         except (ValueError, jsonschema_rs.ReferencingError):
             return None
 
+    def _has_format(self, name: str, value: object) -> bool:
+        try:
+            return name not in self._formats or bool(self._formats[name](value))
+        except errors.ConfigurationError:
+            return False
+
     @functools.cached_property
-    def _thorough(self) -> jsonschema.protocols.Validator:
-        made: jsonschema.protocols.Validator = _Thorough(self._schema, format_checker=self._formats)
+    def _thorough(self) -> "jsonschema.protocols.Validator":
+        import jsonschema
+
+        formats = jsonschema.FormatChecker(formats=())
+        for name, check in self._formats.items():
+            formats.checks(name, raises=errors.ConfigurationError)(cast("Any", check))
+        made: jsonschema.protocols.Validator = _thorough_class()(self._schema, format_checker=formats)
         return made
 
 
@@ -89,7 +103,6 @@ def unknown_keys(instance: Collection[str], schema: Mapping[str, Any]) -> list[s
 
 @functools.cache
 def _small_numbers() -> "jsonschema_rs.Draft202012Validator":
-    # Imported late: commands that check nothing do without its 40 ms and 8 MiB.
     import jsonschema_rs
 
     inner = {"$ref": "#"}
@@ -161,6 +174,8 @@ def _thorough(holds: Callable[[Any, object], bool]) -> Callable[..., _Errors]:
     """Yield the same keyword of ``jsonschema``."""
 
     def check(_validator: object, demand: object, value: object, _schema: object) -> _Errors:
+        import jsonschema
+
         if not holds(demand, value):
             yield jsonschema.ValidationError("does not hold")
 
@@ -185,6 +200,8 @@ def _additional_properties(
     instance: Any,  # noqa: ANN401  # any JSON
     schema: Mapping[str, Any],
 ) -> _Errors:
+    import jsonschema
+
     if not validator.is_type(instance, "object"):
         return
     unknown = unknown_keys(instance, schema)
@@ -195,12 +212,16 @@ def _additional_properties(
         yield jsonschema.ValidationError("unknown keys")
 
 
-_Thorough: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # has no stub
-    jsonschema.Draft202012Validator,
-    {
-        "multipleOf": _thorough(_is_multiple),
-        "pattern": _thorough(_matches),
-        "patternProperties": _pattern_properties,
-        "additionalProperties": _additional_properties,
-    },
-)
+@functools.cache
+def _thorough_class() -> Any:  # noqa: ANN401  # a class that is made at run time
+    import jsonschema
+
+    return jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # has no stub
+        jsonschema.Draft202012Validator,
+        {
+            "multipleOf": _thorough(_is_multiple),
+            "pattern": _thorough(_matches),
+            "patternProperties": _pattern_properties,
+            "additionalProperties": _additional_properties,
+        },
+    )

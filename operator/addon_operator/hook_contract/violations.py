@@ -4,14 +4,15 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
-
-import jsonschema
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from addon_operator.documents import json_pointers, json_schemas
 from addon_operator.hook_contract import crontab, jq_programs
 from addon_operator.kernel import clock, errors, names, version_ranges
 from addon_operator.kernel.json_types import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    import jsonschema
 
 _TYPES: Final = {
     "string": "a text",
@@ -50,7 +51,7 @@ class Checker:
         """Return all violations, sorted by place: the path of what is wrong and ``mistake; remedy``."""
         return [problem for error in self._errors(document) for problem in _problems(error)]
 
-    def _errors(self, document: JsonValue) -> list[jsonschema.ValidationError]:
+    def _errors(self, document: JsonValue) -> "list[jsonschema.ValidationError]":
         return sorted(self._validator.errors(document), key=lambda error: [str(part) for part in error.path])
 
 
@@ -87,16 +88,16 @@ class _Violation:
     rule: str
     value: Any
     instance: Any
-    error: jsonschema.ValidationError
+    error: "jsonschema.ValidationError"
 
 
-def _texts(error: jsonschema.ValidationError) -> Iterator[str]:
+def _texts(error: "jsonschema.ValidationError") -> Iterator[str]:
     path = json_pointers.format_path(error.absolute_path)
     for text in _described(error):
         yield f"{path}: {text}" if path else text
 
 
-def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[json_pointers.Path, str]]:
+def _problems(error: "jsonschema.ValidationError") -> Iterator[tuple[json_pointers.Path, str]]:
     path, instance, schema = tuple(error.absolute_path), cast("Any", error.instance), error.schema
     if error.validator == "additionalProperties" and isinstance(schema, Mapping):
         unknown = [key for key in instance if key not in schema["properties"]]
@@ -105,7 +106,7 @@ def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[json_pointers
         yield from ((path, text) for text in _described(error))
 
 
-def _described(error: jsonschema.ValidationError) -> Iterable[str]:
+def _described(error: "jsonschema.ValidationError") -> Iterable[str]:
     violation = _Violation(str(error.validator), error.validator_value, error.instance, error)
     describe = _DESCRIPTIONS.get(violation.rule)
     return describe(violation) if describe else [error.message]
@@ -290,13 +291,6 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
 }
 
 
-def _format_checker() -> jsonschema.FormatChecker:
-    checker = jsonschema.FormatChecker(formats=())
-    for name, check in _CHECKS.items():
-        checker.checks(name, raises=errors.ConfigurationError)(_accepting(check))
-    return checker
-
-
 def _accepting(check: Callable[[str], object]) -> Callable[[object], bool]:
     def accepts(value: object) -> bool:
         # A value of another type is the business of "type".
@@ -307,4 +301,4 @@ def _accepting(check: Callable[[str], object]) -> Callable[[object], bool]:
     return accepts
 
 
-_FORMATS: Final = _format_checker()
+_FORMATS: Final = {name: _accepting(check) for name, check in _CHECKS.items()}

@@ -12,7 +12,7 @@ from addon_operator.documents import json_schemas
 from addon_operator.values.schema import schema_keywords
 from tests.support import rows
 
-_FORMATS = schema_keywords.checker()
+_FORMATS = schema_keywords.FORMATS
 _ITSELF = "#/$defs/a"
 
 

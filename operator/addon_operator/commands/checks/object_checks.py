@@ -28,12 +28,11 @@ _QUANTITIES: Final = ".api.resource.Quantity"
 """How the name of their definition ends."""
 _ANY_NAMES: Final = "rbac.authorization.k8s.io/"
 """Of kinds whose names may have any characters but slashes."""
-_FORMATS: Final = jsonschema.FormatChecker(())
 
 
-@_FORMATS.checks(_QUANTITY)
-def _is_quantity(value: object) -> bool:
-    return not isinstance(value, str) or quantities.parse(value) is not None
+_FORMATS: Final[json_schemas.Formats] = {
+    _QUANTITY: lambda value: not isinstance(value, str) or quantities.parse(value) is not None
+}
 
 
 class Mistake(enum.Enum):

@@ -9,23 +9,20 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
-
-import jsonschema
-import referencing
-import referencing.exceptions
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from addon_operator.documents import json_documents, json_pointers, patterns, yaml_loader
 from addon_operator.kernel import json_types
 from addon_operator.values import coalescing
 from addon_operator.values.schema import schema_messages, schema_violations
 
+if TYPE_CHECKING:
+    import jsonschema
+
 MAX_REFERENCES: Final = 2000
 """How many references of a schema are looked at for those that lead nowhere."""
 _MOST_WARNINGS: Final = 20
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-_DEFAULT: Final = jsonschema.Draft202012Validator
-"""What Helm takes for a schema that names no dialect."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,6 +51,9 @@ class ChartSchemas:
         self.chart: Final = chart
         self.source: Final = chart.source or next(_sources(chart), "")
         """A file, for what is said of all of them."""
+        if chart.has_schemas:
+            # In the thread that reads the chart: for the loop this takes too long.
+            import jsonschema  # noqa: F401
 
     @property
     def definition(self) -> CheckedChart:
@@ -180,6 +180,8 @@ def _faults(schema: json_types.JsonValue, values: json_types.JsonObject) -> list
         ]
     if not isinstance(schema, dict):
         return []
+    import referencing
+
     try:
         checker = _extended(_dialect(schema))(schema, registry=referencing.Registry())
         return [
@@ -193,7 +195,7 @@ def _faults(schema: json_types.JsonValue, values: json_types.JsonObject) -> list
         return []
 
 
-def _explained(error: jsonschema.ValidationError) -> Iterator[schema_messages.Fault]:
+def _explained(error: "jsonschema.ValidationError") -> Iterator[schema_messages.Fault]:
     if error.schema is False:
         yield schema_messages.Fault(
             tuple(error.absolute_path), "has something that the schema does not allow", shows_value=False
@@ -203,17 +205,22 @@ def _explained(error: jsonschema.ValidationError) -> Iterator[schema_messages.Fa
 
 
 def _dialect(schema: json_types.JsonValue) -> Any:  # noqa: ANN401  # classes without a common type
+    import jsonschema
+
+    default = jsonschema.Draft202012Validator  # As Helm takes a schema that names none.
     named = schema.get("$schema") if isinstance(schema, dict) else None
     known = {"$schema": named} if isinstance(named, str) else {}
     try:
-        return jsonschema.validators.validator_for(known, default=_DEFAULT)
+        return jsonschema.validators.validator_for(known, default=default)
     except ValueError:  # It is not an address at all.
-        return _DEFAULT
+        return default
 
 
 @functools.cache
 def _extended(dialect: Any) -> Any:  # noqa: ANN401  # classes without a common type
     """Return the same dialect with patterns that cannot take long, and references that may lead nowhere."""
+    import jsonschema
+
     references = {
         keyword: _lenient(check) for keyword, check in dialect.VALIDATORS.items() if keyword in _REFERENCES
     }
@@ -221,11 +228,13 @@ def _extended(dialect: Any) -> Any:  # noqa: ANN401  # classes without a common 
     return jsonschema.validators.extend(dialect, own)  # type: ignore[no-untyped-call]  # has no stub
 
 
-_Errors = Iterator[jsonschema.ValidationError]
+_Errors: TypeAlias = "Iterator[jsonschema.ValidationError]"
 
 
-def _lenient(check: Callable[..., _Errors | None]) -> Callable[..., _Errors]:
+def _lenient(check: "Callable[..., _Errors | None]") -> Callable[..., _Errors]:
     def checked(validator: Any, reference: Any, instance: Any, schema: Any) -> _Errors:  # noqa: ANN401
+        import referencing.exceptions
+
         try:
             yield from check(validator, reference, instance, schema) or ()
         except referencing.exceptions.Unresolvable:
@@ -243,6 +252,8 @@ def _found(pattern: str, text: str) -> bool | None:
 
 
 def _pattern(_validator: object, pattern: str, value: object, _schema: object) -> _Errors:
+    import jsonschema
+
     if isinstance(value, str) and _found(pattern, value) is False:
         yield jsonschema.ValidationError("does not match")
 
@@ -286,6 +297,8 @@ def _of_references(schema: dict[str, Any], source: str) -> Iterator[str]:
 
 def _is_unknown(dialect: str) -> bool:
     """Say whether Helm would fetch the rules of a dialect; draft 3 is one that it lacks, too."""
+    import jsonschema
+
     try:
         validator = jsonschema.validators.validator_for(
             {"$schema": dialect}, default=jsonschema.Draft3Validator
@@ -315,6 +328,8 @@ def _resolver(schema: dict[str, Any]) -> Any | None:  # noqa: ANN401  # a privat
 
 
 def _crawled(schema: dict[str, Any]) -> Any:  # noqa: ANN401  # a private class
+    import referencing.jsonschema
+
     dialect = referencing.jsonschema.specification_with(
         _dialect(schema).META_SCHEMA.get("$schema", ""), default=referencing.jsonschema.DRAFT202012
     )

@@ -14,8 +14,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import jsonschema
-
+from addon_operator.documents import json_schemas
 from addon_operator.kernel import names
 from addon_operator.values.schema import schema_rules, schema_walk
 
@@ -183,17 +182,15 @@ _INTEGER_FORMATS: Final[Mapping[str, Callable[[int], bool]]] = {
 }
 
 
-def checker() -> jsonschema.FormatChecker:
-    """Return a checker of all known formats; each applies only to values of its type."""
-    formats = jsonschema.FormatChecker(formats=())
-    for kind, checks in ((str, _TEXT_FORMATS), (int, _INTEGER_FORMATS)):
-        for name, check in checks.items():
-            formats.checks(name)(_only(kind, check))
-    return formats
-
-
 def _only(kind: type, check: Callable[[Any], object]) -> Callable[[object], bool]:
     return lambda value: not isinstance(value, kind) or bool(check(value))
+
+
+FORMATS: Final[json_schemas.Formats] = {
+    **{name: _only(str, check) for name, check in _TEXT_FORMATS.items()},
+    **{name: _only(int, check) for name, check in _INTEGER_FORMATS.items()},
+}
+"""All known formats; each is only for values of its type."""
 
 
 _DROPPED: Final = frozenset({"nullable", "definitions", "title", "description", *_UNCHECKED})

@@ -9,8 +9,6 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-import jsonschema
-
 from addon_operator.documents import json_pointers, json_schemas, patterns, yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.values.schema import (
@@ -162,7 +160,7 @@ def _tokens(fragment: str, reference: str) -> json_pointers.Tokens:
         raise _NoPlaceError(f"{reference!r} does not have the form {form}") from None
 
 
-_META: Final = json_schemas.Validator(schema_keywords.META, jsonschema.FormatChecker(formats=()))
+_META: Final = json_schemas.Validator(schema_keywords.META, {})
 _INHERITED_MAPS: Final = ("definitions", "properties", "patternProperties")
 _INHERITED_TEXTS: Final = ("title", "description")
 
@@ -302,7 +300,7 @@ def _default_notes(part: SchemaPart) -> Iterator[Remark]:
         own = schema_keywords.prepare({key: value for key, value in inner.items() if key in counts})
         faults = (
             one
-            for error in json_schemas.Validator(own, schema_keywords.checker()).errors(default)
+            for error in json_schemas.Validator(own, schema_keywords.FORMATS).errors(default)
             for one in schema_messages.explain(error)
         )
         for fault in faults:

@@ -1,11 +1,12 @@
 """What a schema demands, in words. Values never appear here: they may be secrets."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, cast
-
-import jsonschema
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from addon_operator.documents import json_documents, json_pointers, json_schemas
+
+if TYPE_CHECKING:
+    import jsonschema
 
 MISSING_KEY: Final = "must have the key "
 """How the rule of a missing key begins."""
@@ -20,12 +21,12 @@ class Fault(NamedTuple):
     """Whether the value at the path is of use: it is not for a key that is missing or not known."""
 
 
-def explain(error: jsonschema.ValidationError) -> Iterator[Fault]:
+def explain(error: "jsonschema.ValidationError") -> Iterator[Fault]:
     """Yield the places and rules of one validation error."""
     yield from _explain(error, tuple(error.absolute_path))
 
 
-def _explain(error: jsonschema.ValidationError, path: json_pointers.Path) -> Iterator[Fault]:
+def _explain(error: "jsonschema.ValidationError", path: json_pointers.Path) -> Iterator[Fault]:
     keyword = str(error.validator)
     if keyword == "additionalProperties":
         yield from _unknown_keys(error, path)
@@ -35,7 +36,7 @@ def _explain(error: jsonschema.ValidationError, path: json_pointers.Path) -> Ite
         yield Fault(path, _rule(error), keyword != "required")
 
 
-def _rule(error: jsonschema.ValidationError) -> str:
+def _rule(error: "jsonschema.ValidationError") -> str:
     """Return what the value had to be."""
     keyword = str(error.validator)
     if keyword == "not":
@@ -50,7 +51,7 @@ def _rule(error: jsonschema.ValidationError) -> str:
     return _RULES.get(keyword, _other)(error.validator_value)
 
 
-def _schema(error: jsonschema.ValidationError) -> Mapping[str, Any]:
+def _schema(error: "jsonschema.ValidationError") -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", error.schema)
 
 
@@ -58,7 +59,7 @@ def _other(demand: object) -> str:
     return f"must satisfy {_json(demand)}"
 
 
-def _unknown_keys(error: jsonschema.ValidationError, path: json_pointers.Path) -> Iterator[Fault]:
+def _unknown_keys(error: "jsonschema.ValidationError", path: json_pointers.Path) -> Iterator[Fault]:
     properties = _schema(error).get("properties", {})
     for key in json_schemas.unknown_keys(cast("Mapping[str, Any]", error.instance), _schema(error)):
         yield Fault((*path, key), _unknown_key(properties), shows_value=False)
@@ -73,7 +74,7 @@ def _unknown_key(properties: Mapping[str, Any]) -> str:
     )
 
 
-def _missing(error: jsonschema.ValidationError) -> str:
+def _missing(error: "jsonschema.ValidationError") -> str:
     # The library makes one error for each missing key and names it only in its own message.
     required = cast("list[str]", error.validator_value)
     missing = next(key for key in required if error.message.startswith(repr(key)))
@@ -87,10 +88,10 @@ def _types(demand: Any) -> str:  # noqa: ANN401  # any JSON
     return "must be " + " or ".join(_TYPE_NAMES.get(name, name) for name in names)
 
 
-_Branch = list[jsonschema.ValidationError]
+_Branch: TypeAlias = "list[jsonschema.ValidationError]"
 
 
-def _branches(error: jsonschema.ValidationError) -> list[_Branch]:
+def _branches(error: "jsonschema.ValidationError") -> list[_Branch]:
     """Return what is wrong with each of the forms, without the one that stands for ``nullable``."""
     branches: dict[int, _Branch] = {}
     for inner in error.context or ():

@@ -29,7 +29,6 @@ from addon_operator.values.schema import (
 HIDDEN: Final = sensitive_keys.HIDDEN
 """What is shown of a value that the schema marks ``x-sensitive``."""
 _SHOWN: Final = 80
-_FORMATS: Final = schema_keywords.checker()
 
 
 class Schema:
@@ -74,11 +73,13 @@ class Schema:
 
     @functools.cached_property
     def _checks(self) -> json_schemas.Validator:
-        return json_schemas.Validator(schema_keywords.prepare(self.definition), _FORMATS)
+        return json_schemas.Validator(schema_keywords.prepare(self.definition), schema_keywords.FORMATS)
 
     @functools.cached_property
     def _helm_checks(self) -> json_schemas.Validator:
-        return json_schemas.Validator(schema_keywords.prepare(self.definition, for_helm=True), _FORMATS)
+        return json_schemas.Validator(
+            schema_keywords.prepare(self.definition, for_helm=True), schema_keywords.FORMATS
+        )
 
     def passed_over(self, root: str, value: json_types.JsonObject) -> list[schema_violations.Violation]:
         """Return the rules that count as held, because they cannot be evaluated over a section."""

@@ -1,9 +1,7 @@
 """Keeps webhook configurations registered as they should be, whoever else changes them.
 
-Several replicas do so at the same time. Those that want the same never disturb each other. Of those that want
-different things, as old and new ones do during a rollout, the one that started last wins: the older will be
-gone soon. What it replaces is noted in an annotation, so that an old replica that is restarted knows for some
-minutes that it is not the newest, and a new one does not take it for that. Nothing is removed at the end.
+Several replicas do so at the same time. Those that want the same never disturb each other; see
+:mod:`.rollout` for those that do not. Nothing is removed at the end.
 """
 
 import asyncio
@@ -13,23 +11,15 @@ from typing import Any, Final
 
 from addon_operator.admission.certificates import certificate_store
 from addon_operator.admission.registration import registration_specs as specs
-from addon_operator.admission.registration import upkeep
+from addon_operator.admission.registration import rollout, upkeep
 from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.informers import watch_health
 
-DIGEST: Final = "admission.addon-operator.io/specification"
-"""Annotation: digest of what the replica that wrote last wants."""
-REPLACED: Final = "admission.addon-operator.io/replaced"
-"""Annotation: digests of what was wanted before, each with ``@`` and the seconds since 1970 of its end."""
-
 _LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
 _FORBIDDEN_SECONDS: Final = 60.0
-_RESPECT_SECONDS: Final = 300.0
-_ROLLOUT_SECONDS: Final = 600.0
-"""How long a rollout may last, as with Deployments: what was replaced by then is that of an old replica."""
 
 
 class ConfigurationMissingError(kernel_errors.AddonOperatorError):
@@ -147,24 +137,19 @@ class _Keeper:
         self._certificates = certificates
         self._log = log
         self._clock = time
-        self._digest = specs.digest(configuration, address)
+        self._rollout = rollout.Rollout(specs.digest(configuration, address), time)
         self._repairs = upkeep.Repairs()
-        self._was_settled = False
-        self._is_another = False
-        """Whether what is kept is not what this process began with: no old replica wants it."""
-        self._was_left = False
-        self._settled_calling: certificate_store.Calling | None = None
-        self._respected: tuple[str, float] | None = None
+        self._written: certificate_store.Calling | None = None
+        """How the API server calls, as was right last; ``None`` before the first time."""
+        self._was_replaced = False
         self._settling = asyncio.Lock()
 
     def want(self, configuration: specs.WebhookConfiguration) -> None:
         """Keep this from now on in place of what was kept of the same name."""
         if configuration != self._configuration:
             self._configuration = configuration
-            self._digest = specs.digest(configuration, self._address)
-            self._was_settled = False
-            self._is_another = True
-            self._respected = None
+            self._rollout.want(specs.digest(configuration, self._address))
+            self._written = None
 
     @property
     def kind(self) -> specs.ConfigurationKind:
@@ -189,23 +174,25 @@ class _Keeper:
 
     async def _settle(self) -> None:
         calling = await self._certificates.refresh()
-        live = await self._read()
+        live = None
+        with contextlib.suppress(api_errors.NotFound):
+            live = await self._kube.get(self._configuration.path)
         wanted = specs.webhooks_of(self._configuration, self._address, calling.bundle, calling.key)
-        stored = (live or {}).get("webhooks") or []
         if calling.bundle is None:
-            specs.with_bundles_of(wanted, stored)
+            specs.with_bundles_of(wanted, (live or {}).get("webhooks") or [])
         owner = await self._owner_reference()
-        if live is None and not wanted:
-            # Without webhooks it need not be there.
-            self._settled(calling)
-        elif live is not None and self._is_right(live, wanted, owner):
-            self._settled(calling)
-        elif self._is_ours_to_write(live or {}, calling):
+        # Without webhooks it need not be there.
+        is_right = not wanted if live is None else self._is_right(live, wanted, owner)
+        if not is_right:
+            if not self._may_write(live or {}, calling):
+                self._repairs.is_fought |= not self._rollout.waits
+                return
             await self._store(live, wanted)
-            self._tell(calling)
-            self._settled(calling)
-        elif self._respected is None:
-            self._repairs.is_fought = True
+            self._report(calling)
+        self._written = calling
+        self._certificates.keys.registered[self] = calling.key
+        self._rollout.settled()
+        self._repairs.settled(self._clock.monotonic())
 
     def _is_right(
         self,
@@ -219,6 +206,19 @@ class _Keeper:
             and specs.is_annotated(live, self._configuration)
         )
 
+    def _may_write(self, live: Mapping[str, Any], calling: certificate_store.Calling) -> bool:
+        may_write = self._rollout.may_write(live)
+        if self._rollout.is_replaced(live):
+            if not self._was_replaced:
+                self._log.info(f"{self._called} stays as a newer replica wants it, for some minutes")
+            self._was_replaced = True
+            return False
+        if self._written is None:
+            # A replica that has just started is the newest, but for one that was started again.
+            return True
+        is_due = calling != self._written or self._repairs.may_repair(self._clock.monotonic())
+        return may_write and is_due
+
     async def _owner_reference(self, *, anew: bool = False) -> Mapping[str, Any] | None:
         """Return the operator's namespace as an owner, as far as it may be read.
 
@@ -231,66 +231,11 @@ class _Keeper:
                 self._owner = specs.owner(await self._kube.get(paths.of("v1", "namespaces", name=namespace)))
         return self._owner
 
-    async def _read(self) -> Mapping[str, Any] | None:
-        try:
-            return await self._kube.get(self._configuration.path)
-        except api_errors.NotFound:
-            return None
-
-    def _is_ours_to_write(self, live: Mapping[str, Any], calling: certificate_store.Calling) -> bool:
-        now, replaced = self._clock.monotonic(), self._replaced(live)
-        is_respected = self._respect(live, now)
-        if self._digest in replaced and not self._is_another:
-            if not self._was_left:
-                self._log.info(f"{self._called} stays as a newer replica wants it, for some minutes")
-            self._was_left = True
-            return False
-        if not self._was_settled:
-            # A replica that has just started is the newest, but for one that was started again.
-            return True
-        if is_respected and _annotation(live, DIGEST) not in replaced:
-            return False
-        return self._is_rotation(calling) or self._repairs.may_repair(now)
-
-    def _is_rotation(self, calling: certificate_store.Calling) -> bool:
-        return self._was_settled and calling != self._settled_calling
-
-    def _settled(self, calling: certificate_store.Calling) -> None:
-        self._was_settled = True
-        self._settled_calling = calling
-        self._certificates.keys.registered[self] = calling.key
-        self._respected = None
-        self._repairs.settled(self._clock.monotonic())
-
-    def _replaced(self, live: Mapping[str, Any]) -> dict[str, float]:
-        """Return what replicas wanted that are old ones, and when that was replaced."""
-        noted = (entry.partition("@") for entry in _annotation(live, REPLACED).split())
-        since = {digest: float(end) for digest, _, end in noted if end.isdigit()}
-        began = self._clock.time() - _ROLLOUT_SECONDS
-        return {digest: end for digest, end in since.items() if end > began}
-
-    def _respect(self, live: Mapping[str, Any], now: float) -> bool:
-        """Return whether another replica wrote it and is left its turn, which begins when that is seen."""
-        written = _annotation(live, DIGEST) or self._digest
-        if written == self._digest:
-            self._respected = None
-            return False
-        if self._respected is None or self._respected[0] != written:
-            self._respected = (written, now)
-        return now < self._respected[1] + _RESPECT_SECONDS
-
     def _metadata(self, live: Mapping[str, Any], owner: Mapping[str, Any] | None) -> dict[str, Any]:
         metadata = dict(live.get("metadata") or {"name": self._configuration.name})
         annotations = {**(metadata.get("annotations") or {}), **self._configuration.annotations}
-        replaced = {_annotation(live, DIGEST): self._clock.time(), **self._replaced(live)}
-        noted = [
-            f"{digest}@{end:.0f}" for digest, end in replaced.items() if digest not in ("", self._digest)
-        ]
-        if noted and not self._is_another:
-            annotations[REPLACED] = " ".join(noted)
-        else:
-            annotations.pop(REPLACED, None)
-        metadata["annotations"] = annotations | {DIGEST: self._digest}
+        annotations.pop(rollout.REPLACED, None)
+        metadata["annotations"] = annotations | self._rollout.annotations(live)
         if not self._configuration.made_by_others:
             metadata["labels"] = {**(metadata.get("labels") or {}), **_LABELS}
         if owner is not None:
@@ -321,16 +266,12 @@ class _Keeper:
     def _called(self) -> str:
         return f"{self.kind.value} {self._configuration.name}"
 
-    def _tell(self, calling: certificate_store.Calling) -> None:
-        name = self._called
-        if not self._was_settled:
-            self._log.info(f"{name} has been registered")
-        elif self._is_rotation(calling):
-            self._log.info(f"{name} has got the new authorities of certificates, or new paths")
+    def _report(self, calling: certificate_store.Calling) -> None:
+        if self._written is None:
+            what = "has been registered"
+        elif calling != self._written:
+            what = "has got the new authorities of certificates, or new paths"
         else:
             self._repairs.note(self._clock.monotonic())
-            self._log.info(f"{name} was changed or removed by somebody and has been restored")
-
-
-def _annotation(live: Mapping[str, Any], name: str) -> str:
-    return str(((live.get("metadata") or {}).get("annotations") or {}).get(name) or "")
+            what = "was changed or removed by somebody and has been restored"
+        self._log.info(f"{self._called} {what}")

@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.admission.certificates import certificate_store, path_keys
-from addon_operator.admission.registration import registration
+from addon_operator.admission.registration import registration, rollout
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
 from addon_operator.kube import api_errors
@@ -280,7 +280,7 @@ async def test_what_an_old_version_writes_all_the_same_is_replaced_at_once(
     await new.ensure()
     # One that knows nothing of the annotation keeps it.
     annotations = stored.body["metadata"]["annotations"] | older["metadata"]["annotations"]
-    assert registration.REPLACED in annotations
+    assert rollout.REPLACED in annotations
     stored.put(older | {"metadata": stored.body["metadata"] | {"annotations": annotations}})
     await new.ensure()
     assert stored.webhook["timeoutSeconds"] == 9

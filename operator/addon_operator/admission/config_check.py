@@ -59,8 +59,8 @@ class ConfigCheck(reviews.ReviewHandler):
         self._writer = writer
         self._may_read = may_read
         self._clock = clock
-        self._told: dict[str, collections.deque[float]] = {}
-        """When who may not read the Secret was told that something in it speaks against his values."""
+        self._refused_at: dict[str, collections.deque[float]] = {}
+        """By user who may not read the Secret: when edits were refused because of its values."""
         self._turns = weakref.WeakValueDictionary[str, asyncio.Lock]()
         """Of users whose edits are being checked."""
 
@@ -100,18 +100,20 @@ class ConfigCheck(reviews.ReviewHandler):
         return reviews.ReviewVerdict(allowed=False, message=message, causes=causes, warnings=warnings)
 
     def _is_over(self, user: str) -> bool:
-        """Say whether a user was told so often that nothing is checked for him now, whatever it is."""
-        told = self._told.get(user)
+        """Say whether so many edits of a user were refused that nothing of his is checked for now."""
+        refused = self._refused_at.get(user)
         return (
-            told is not None and len(told) == _OFTEN and self._clock.monotonic() - told[0] < _WITHIN_SECONDS
+            refused is not None
+            and len(refused) == _OFTEN
+            and self._clock.monotonic() - refused[0] < _WITHIN_SECONDS
         )
 
     def _note(self, user: str) -> None:
-        told = self._told.pop(user, None) or collections.deque(maxlen=_OFTEN)
-        told.append(self._clock.monotonic())
-        self._told[user] = told
-        while len(self._told) > _USERS:
-            del self._told[next(iter(self._told))]
+        refused = self._refused_at.pop(user, None) or collections.deque(maxlen=_OFTEN)
+        refused.append(self._clock.monotonic())
+        self._refused_at[user] = refused
+        while len(self._refused_at) > _USERS:
+            del self._refused_at[next(iter(self._refused_at))]
 
     def _is_edit(self, review: reviews.Review) -> bool:
         stored = review.object or {}

@@ -191,7 +191,7 @@ def routes(
             ask_hooks,
             timeout=_HOOK_SECONDS,
             shape=review_shapes.AS_SENT,
-            hands_on=True,
+            raw=True,
             ready=lambda: True,
             account=account,
             guard=guard,

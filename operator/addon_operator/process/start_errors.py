@@ -36,7 +36,7 @@ def explain(error: OSError, program: str, cwd: pathlib.Path | None) -> ChildStar
     return ChildStartError(program, _reason(error, pathlib.Path(program)))
 
 
-def foresee(program: pathlib.Path) -> ChildStartError | None:
+def start_problem(program: pathlib.Path) -> ChildStartError | None:
     """Say why an executable file could not be started, by its first line; ``None`` if it could."""
     try:
         with program.open("rb"):

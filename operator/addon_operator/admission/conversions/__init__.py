@@ -1,4 +1,4 @@
 """Conversions of custom resources, which hooks do, one run for each step.
 
-Which hooks there are is told by whoever loads them.
+The engine says which hooks there are.
 """

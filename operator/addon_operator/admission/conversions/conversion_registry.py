@@ -223,7 +223,7 @@ class ConversionRegistry:
                 known.trouble.warn(known.problem)
                 continue
             known.trouble.over(f"the conversion of {crd} is kept")
-            key = "" if known.repairs.is_fought else key
+            key = "" if known.repairs.has_conflict else key
             pauses.append(known.repairs.pause(self._time.monotonic()))
         self._certificates.keys.registered[self] = key
         return min(pauses)
@@ -274,8 +274,8 @@ class ConversionRegistry:
         now, called = self._time.monotonic(), f"spec.conversion of CustomResourceDefinition {crd}"
         if patch is not None and is_edit:
             if not known.repairs.may_repair(now):
-                known.repairs.is_fought = True
-                known.problem = upkeep.fought(called, "crd", crd)
+                known.repairs.has_conflict = True
+                known.problem = upkeep.conflict(called, "crd", crd)
                 return False
             known.repairs.note(now)
         if patch is not None:
@@ -288,7 +288,7 @@ class ConversionRegistry:
             self._log.info(f"CustomResourceDefinition {crd}: {what}")
         known.written = calling
         known.repairs.settled(now)
-        if not known.repairs.is_fought:
+        if not known.repairs.has_conflict:
             known.problem = ""
         (await self._notes())[crd] = frozenset(owner for owner, _ in hooks)
         return patch is not None

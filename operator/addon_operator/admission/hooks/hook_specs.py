@@ -60,7 +60,7 @@ def spec(
 ) -> registration_specs.WebhookSpec:
     """Return how a binding is registered by an operator in ``namespace``.
 
-    ``own`` are the names of the objects there without which the operator cannot start or be told anything:
+    ``own`` are the names of the objects there without which the operator cannot start or be configured:
     no hook is asked about them, nor about Leases there, as nobody could switch it off any more.
 
     Requests that must pass for the cluster, or the operator, to start are exempt, unless the binding names

@@ -76,10 +76,10 @@ class Registrar:
 
     def problem(self, kind: specs.ConfigurationKind) -> str:
         """Return why what is of a kind is not as it should be, as of the last look; empty if it is."""
-        return self._problem or self._fought(kind)
+        return self._problem or self._conflict(kind)
 
-    def _fought(self, *kinds: specs.ConfigurationKind) -> str:
-        found = (keeper.fought for keeper in self._keepers if not kinds or keeper.kind in kinds)
+    def _conflict(self, *kinds: specs.ConfigurationKind) -> str:
+        found = (keeper.conflict for keeper in self._keepers if not kinds or keeper.kind in kinds)
         return next(filter(None, found), "")
 
     async def keep(self) -> None:
@@ -108,9 +108,9 @@ class Registrar:
             self.health.falls(str(error))
             self._trouble.warn(f"{text}: {error}")
             return _FORBIDDEN_SECONDS if forbidden else upkeep.ERROR_SECONDS
-        if fought := self._fought():
-            self.health.falls(fought)
-            self._trouble.warn(fought)
+        if conflict := self._conflict():
+            self.health.falls(conflict)
+            self._trouble.warn(conflict)
         else:
             self.health.stands()
             self._trouble.over("the admission webhooks are registered")
@@ -157,11 +157,11 @@ class _Keeper:
         return self._configuration.kind
 
     @property
-    def fought(self) -> str:
+    def conflict(self) -> str:
         """Say that somebody undoes what is written; empty if nobody does."""
-        if not self._repairs.is_fought:
+        if not self._repairs.has_conflict:
             return ""
-        return upkeep.fought(self._called, self.kind.value.lower(), self._configuration.name)
+        return upkeep.conflict(self._called, self.kind.value.lower(), self._configuration.name)
 
     def pause(self) -> float:
         """Return the seconds until the configuration has to be looked at again."""
@@ -185,7 +185,7 @@ class _Keeper:
         is_right = not wanted if live is None else self._is_right(live, wanted, owner)
         if not is_right:
             if not self._may_write(live or {}, calling):
-                self._repairs.is_fought |= not self._rollout.waits
+                self._repairs.has_conflict |= not self._rollout.waits
                 return
             await self._store(live, wanted)
             self._report(calling)

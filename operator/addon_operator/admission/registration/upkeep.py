@@ -27,9 +27,9 @@ _NO_RIGHT_SECONDS: Final = 300.0
 
 @dataclasses.dataclass(slots=True)
 class Repairs:
-    """How often something had to be repaired lately, and whether somebody undoes that."""
+    """Counts the repairs of one object, and knows when somebody undoes each of them."""
 
-    is_fought: bool = False
+    has_conflict: bool = False
     _streak: int = 0
     _last: float = float("-inf")
 
@@ -45,7 +45,7 @@ class Repairs:
     def settled(self, now: float) -> None:
         """Note that nothing is to be repaired; that lasts if the others had time to change it again."""
         if self.may_repair(now):
-            self.is_fought = False
+            self.has_conflict = False
 
     def pause(self, now: float) -> float:
         """Return the seconds until the next look."""
@@ -57,7 +57,7 @@ class Repairs:
         return self._last + (_PAUSES.after(late) if late > 0 else 0.0) - now
 
 
-def fought(called: str, kind: str, name: str) -> str:
+def conflict(called: str, kind: str, name: str) -> str:
     """Say that somebody undoes repairs; ``kind`` is that of the object as kubectl takes it."""
     return (
         f"somebody changes {called} as often as it is restored; "

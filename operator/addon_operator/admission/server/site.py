@@ -60,7 +60,7 @@ _Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Leaving(msgspec.Struct, frozen=True):
-    """How a site that was used says goodbye, in seconds, so that no review meets a closing connection.
+    """The seconds of the two steps in which a site that was used stops: no review meets a closed port.
 
     First every answer ends its connection, while new ones are still taken: the Service learns only by and by
     that this replica goes. Then no new ones are taken, but those that were are answered.
@@ -89,9 +89,9 @@ class Route(msgspec.Struct, frozen=True):
     shape: review_shapes.ReviewShape = review_shapes.ANY
     """What the API server can ask at this path; anything else is refused."""
     max_body: int = MAX_BODY_BYTES
-    hands_on: bool = False
-    """Whether the handler gets the review as it was sent, its objects unread, and knows best what to answer:
-    what it raises, or takes too long for, is a failed call for the API server."""
+    raw: bool = False
+    """Whether the handler gets the review as it was sent, its objects unread. What it raises, or takes too
+    long for, is a failed call for the API server then."""
     ready: Callable[[], bool] | None = None
     """Whether reviews are answered, where that does not depend on what the site waits for."""
     account: review_budget.MemoryBudget | None = None
@@ -198,7 +198,7 @@ class AdmissionSite:
                 response.force_close()
             is_lost = request.transport is None or request.transport.is_closing()
             if route.guard is not None and is_lost and response.status != 403:
-                # Who asks quotes the address when it ran out of patience, and not what we answer.
+                # After its timeout the API server quotes the address in its error, and not what we answer.
                 route.guard.expose()
             self._tell(events.ReviewAnswered(path, response.status, time.perf_counter() - began))
             return response
@@ -263,8 +263,8 @@ class AdmissionSite:
             # Of all statuses the API server shows the sentence of this one.
             raise _RefusedError(500, str(error)) from error
         except Exception as error:
-            self._tell(events.HandlerFailed(path, error, is_allowed=not route.hands_on))
-            if route.hands_on:
+            self._tell(events.HandlerFailed(path, error, is_allowed=not route.raw))
+            if route.raw:
                 raise _RefusedError(500, "the operator failed; its log says more") from error
         return reviews.answer(review, reviews.ALLOWED)
 
@@ -293,11 +293,11 @@ async def _body(request: web.Request, most: int, held: review_budget.Reservation
 
 def _review(route: Route, request: web.Request, body: bytes) -> reviews.Review:
     try:
-        review = reviews.parse(body, has_objects=not route.hands_on)
+        review = reviews.parse(body, has_objects=not route.raw)
         route.shape.check(review)
     except reviews.MalformedReviewError as error:
         raise _RefusedError(400, str(error)) from error
-    if not route.hands_on:
+    if not route.raw:
         return review
     waits = _waits(request)
     key = request.match_info.get(_KEY)

@@ -283,7 +283,7 @@ def _script(place: hook_places.HookRoot) -> Iterator[CheckedFile]:
     checked = CheckedFile(path, place.owner, bindings=(hook_config.BindingRow(ENABLED, queue=""),))
     if not start_errors.is_executable(path):
         yield dataclasses.replace(checked, errors=(f"it {start_errors.not_executable(path)}",))
-    elif problem := start_errors.foresee(path):
+    elif problem := start_errors.start_problem(path):
         yield dataclasses.replace(checked, errors=(str(problem),))
     else:
         yield checked

@@ -267,9 +267,9 @@ def reaped(pid: int) -> dict[str, int | float]:
 
 
 def _inherit_orphans() -> int:
-    """Become the parent of what children leave behind; the pipe by which ends of processes are told."""
-    ended, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    """Become the parent of what children leave behind; return the pipe that reports ends of processes."""
+    ended, report = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(report, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
         # Who cannot list them could not reap them either.

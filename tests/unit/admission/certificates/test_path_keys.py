@@ -145,7 +145,7 @@ async def test_a_path_without_its_random_part_gets_403_and_one_that_another_repl
     leads.lead()
     key = await leads.load()
     guard = Guard(other, clock)
-    routes = {PATH: site.Route(review_handlers.Calling(allowing), hands_on=True, guard=guard)}
+    routes = {PATH: site.Route(review_handlers.Calling(allowing), raw=True, guard=guard)}
     async with tls_clients.running(routes) as running:
         for wrong in (HOOK, f"/{'0' * 32}{HOOK}", f"/%2e{HOOK}"):
             assert (await running.ask(path=wrong))[0] == 403

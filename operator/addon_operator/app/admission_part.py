@@ -68,7 +68,7 @@ class ConfigChecks:
         modules: module_files.LoadedModules,
         settings: settings_module.Settings,
         inspector: inspectors.Inspector = inspectors.HERE,
-        programs: settings_checks.SettingsChecks = settings_checks.NOBODY,
+        programs: settings_checks.SettingsChecks = settings_checks.NO_PROGRAMS,
     ) -> None:
         """``inspector`` and ``programs`` read and check, within the time that the API server waits."""
         self._programs = programs

@@ -215,20 +215,13 @@ def diff(
 def _change(
     key: ManifestKey, old: ManifestDocument | None, new: ManifestDocument | None, redact: Redact
 ) -> ManifestChange | None:
-    if old is not None and new is not None and _same_body(old, new):
+    if old is not None and new is not None and _canonical(old) == _canonical(new):
         return None
-    lines = tuple(map(redact, _unified(key, *_shown(old, new))))
+    before, after = (text.splitlines() for text in _shown(old, new))
+    lines = tuple(map(redact, text_diff.unified(before, after, f"applied {key}", f"rendered {key}")))
     if old is None:
         return ManifestChange(ChangeKind.ADDED, key, lines)
     return ManifestChange(ChangeKind.REMOVED if new is None else ChangeKind.CHANGED, key, lines)
-
-
-def _same_body(old: ManifestDocument, new: ManifestDocument) -> bool:
-    return _canonical(old) == _canonical(new)
-
-
-def _unified(key: ManifestKey, old: str, new: str) -> Iterator[str]:
-    return text_diff.unified(old.splitlines(), new.splitlines(), f"applied {key}", f"rendered {key}")
 
 
 def _shown(old: ManifestDocument | None, new: ManifestDocument | None) -> tuple[str, str]:

@@ -28,7 +28,7 @@ class TooLargeError(PatternError):
     """A pattern takes more than :data:`MAX_MEMORY`."""
 
 
-class Room:
+class PatternBudget:
     """What the patterns of one schema may take together: each of them may take a quarter of a second."""
 
     def __init__(self) -> None:

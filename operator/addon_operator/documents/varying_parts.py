@@ -45,11 +45,13 @@ def steady(
 
     What has another name in each render is paired with what is of the same kind. Helm's tests are left out.
     """
-    ours, theirs = (_grouped(manifest_diff.without_tests(each), _key) for each in (one, other))
+    ours, theirs = (
+        _grouped(manifest_diff.without_tests(each), lambda each: each.key) for each in (one, other)
+    )
     kept = [pair for key, found in ours.items() for pair in zip(found, theirs.get(key, ()), strict=False)]
     rest = [_grouped(_left(*each), _sort) for each in ((ours, theirs), (theirs, ours))]
     for sort in rest[0].keys() | rest[1].keys():
-        unnamed, others = (sorted(each.get(sort, ()), key=_source) for each in rest)
+        unnamed, others = (sorted(each.get(sort, ()), key=lambda document: document.source) for each in rest)
         if len(unnamed) == len(others):
             kept += zip(unnamed, others, strict=True)
         else:
@@ -80,16 +82,8 @@ def _grouped(
     return groups
 
 
-def _key(document: manifest_diff.ManifestDocument) -> manifest_diff.ManifestKey:
-    return document.key
-
-
 def _sort(document: manifest_diff.ManifestDocument) -> manifest_diff.ManifestKey:
     return dataclasses.replace(document.key, name="")
-
-
-def _source(document: manifest_diff.ManifestDocument) -> str:
-    return document.source
 
 
 def _left(groups: _Documents, others: _Documents) -> Iterator[manifest_diff.ManifestDocument]:

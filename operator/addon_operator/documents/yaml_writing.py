@@ -20,11 +20,9 @@ class LinesDumper(yaml.CSafeDumper):
         return True
 
 
-def _represent_string(dumper: LinesDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(_STRING_TAG, text, style="|" if "\n" in text else None)
-
-
-LinesDumper.add_representer(str, _represent_string)
+LinesDumper.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar(_STRING_TAG, text, style="|" if "\n" in text else None)
+)
 
 
 class _Dumper(LinesDumper):
@@ -41,11 +39,9 @@ class _QuotingDumper(_Dumper):
     """Double quotes and escapes: less pleasant, but any text survives it."""
 
 
-def _represent_quoted(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(_STRING_TAG, text, style='"')
-
-
-_QuotingDumper.add_representer(str, _represent_quoted)
+_QuotingDumper.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar(_STRING_TAG, text, style='"')
+)
 
 
 def dump(section: json_types.JsonValue) -> str:

@@ -202,17 +202,13 @@ def _paths(expression: _Expression) -> list[_Path]:
 
 def _type_of(paths: Sequence[_Path]) -> Any:  # noqa: ANN401 - a type made at run time
     """Return a type with the fields on these paths, of which msgspec decodes nothing else."""
-    if not all(path and _can_be_picked(path[0]) for path in paths):
+    # msgspec 0.22 does not find other keys of a TypedDict.
+    if not all(path and isinstance(path[0], str) and path[0].isascii() for path in paths):
         return Any
     below: dict[str, list[_Path]] = {}
     for key, *rest in paths:
         below.setdefault(str(key), []).append(tuple(rest))
     return TypedDict("Picked", {key: _type_of(rest) for key, rest in below.items()}, total=False) | None  # type: ignore[operator]
-
-
-def _can_be_picked(key: str | int) -> bool:
-    # msgspec 0.22 does not find other keys of a TypedDict.
-    return isinstance(key, str) and key.isascii()
 
 
 def _picked(value: JsonValue, key: str | int) -> JsonValue:

@@ -83,7 +83,7 @@ class ValuesWorker(inspectors.Inspector):
         """See :class:`.Inspector`; the result is handed over as JSON."""
         shared = _BUDGET.get()
         began = time.monotonic()
-        if not self._one_by_one.acquire(timeout=-1 if shared is None else shared.patience):
+        if not self._one_by_one.acquire(timeout=-1 if shared is None else shared.wait_seconds):
             raise inspectors.LostError(_BUSY)
         try:
             worker = self._started()
@@ -211,8 +211,8 @@ class _Budget:
         return self._until - time.monotonic()
 
     @property
-    def patience(self) -> float:
-        """How long the lock is waited for, as it says that."""
+    def wait_seconds(self) -> float:
+        """How long to wait for the lock; below 0 without an end."""
         return max(0.0, self.left) if self._waiting else -1
 
     def waited(self, seconds: float) -> None:

@@ -86,7 +86,7 @@ class LoadedModules:
     def store(
         self,
         inspector: inspectors.Inspector = inspectors.HERE,
-        settings: settings_checks.SettingsChecks = settings_checks.NOBODY,
+        settings: settings_checks.SettingsChecks = settings_checks.NO_PROGRAMS,
         *,
         crd_names: bool = False,
     ) -> store.ValuesStore:

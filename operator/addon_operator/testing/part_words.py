@@ -46,26 +46,26 @@ def are(expected: object) -> bool:
 
 
 def mistakes(
-    part: json_types.JsonValue, room: patterns.Room, place: tuple[str | int, ...] = ()
+    part: json_types.JsonValue, budget: patterns.PatternBudget, place: tuple[str | int, ...] = ()
 ) -> Iterator[_Problem]:
     """Yield the place of each word that is not known or not used right, and a sentence.
 
-    ``room`` is what all patterns of the file may take together.
+    ``budget`` is what all patterns of the file may take together.
     """
     below: Iterator[tuple[str | int, Any]] = iter(())
     if isinstance(part, Mapping):
         if are(part):
-            yield from _misused(part, room, place)
+            yield from _misused(part, budget, place)
         below = iter(part.items())
     elif isinstance(part, list):
         below = iter(enumerate(part))
     for key, value in below:
         if key != "$is":
-            yield from mistakes(value, room, (*place, key))
+            yield from mistakes(value, budget, (*place, key))
 
 
 def _misused(
-    words: Mapping[str, Any], room: patterns.Room, place: tuple[str | int, ...]
+    words: Mapping[str, Any], budget: patterns.PatternBudget, place: tuple[str | int, ...]
 ) -> Iterator[_Problem]:
     for word, wanted in words.items():
         if not _is_word(word):
@@ -73,11 +73,11 @@ def _misused(
         elif word not in DESCRIPTIONS:
             hint = names.did_you_mean(word, DESCRIPTIONS, f"known are {', '.join(DESCRIPTIONS)}")
             yield (*place, word), f"the word {word!r} is not known; {hint}"
-        elif problem := _misfit(word, wanted, room):
+        elif problem := _misfit(word, wanted, budget):
             yield (*place, word), problem
 
 
-def _misfit(word: str, wanted: Any, room: patterns.Room) -> str | None:  # noqa: ANN401 - JSON
+def _misfit(word: str, wanted: Any, budget: patterns.PatternBudget) -> str | None:  # noqa: ANN401 - JSON
     """Return what is wrong with what stands behind a word."""
     match word:
         case "$count":
@@ -86,18 +86,18 @@ def _misfit(word: str, wanted: Any, room: patterns.Room) -> str | None:  # noqa:
         case "$type" if wanted not in tuple(TYPES):
             return f"{_short(wanted)} is not a type; write one of {', '.join(TYPES)}"
         case "$matches":
-            return _wrong_pattern(wanted, room)
+            return _wrong_pattern(wanted, budget)
         case "$has" | "$lacks" if wanted in (None, "", []) or "" in items(wanted):
             return "it names nothing; write an item, a text, or a list of them"
         case _:
             return None
 
 
-def _wrong_pattern(pattern: object, room: patterns.Room) -> str | None:
+def _wrong_pattern(pattern: object, budget: patterns.PatternBudget) -> str | None:
     if not isinstance(pattern, str) or not pattern:
         return f"{_short(pattern)} is not a pattern; write a regular expression (RE2), in quotes"
     try:
-        room.check(pattern)
+        budget.check(pattern)
     except patterns.PatternError as error:
         return str(error)
     return None

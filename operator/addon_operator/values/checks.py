@@ -89,7 +89,9 @@ class Checks:
             if violation.is_missing_key and config.secret is not None:
                 # Who forgot a key is asked for it in a place that anybody may read.
                 layers = layers[:-1]
-            return _origin(violation, layers, defaults)
+            if violation.is_default:
+                return origins.default_in(violation.schema.replace(".schema.json", ".yaml"))
+            return origins.setting(violation.keys[1:], layers, defaults)
 
         return [dataclasses.replace(one, origin=origin(one)) for one in violations]
 
@@ -153,14 +155,6 @@ class Checks:
                 part.allow()
 
         return check
-
-
-def _origin(
-    violation: schema_violations.Violation, layers: Sequence[origins.Layer], defaults: Sequence[origins.Layer]
-) -> str:
-    if violation.is_default:
-        return origins.default_in(violation.schema.replace(".schema.json", ".yaml"))
-    return origins.blamed(violation.keys[1:], layers, defaults)
 
 
 def raise_violations(violations: Sequence[schema_violations.Violation], subject: str) -> None:

@@ -41,8 +41,8 @@ def nearest_origin(path: json_pointers.Path, layers: Sequence[Layer]) -> str:
     return next((layer.source for layer in reversed(layers) if layer.section), "")
 
 
-def blamed(path: json_pointers.Path, layers: Sequence[Layer], defaults: Sequence[Layer]) -> str:
-    """Return the same as :func:`nearest_origin`, but nobody for a value that only a default made."""
+def setting(path: json_pointers.Path, layers: Sequence[Layer], defaults: Sequence[Layer]) -> str:
+    """Return the same as :func:`nearest_origin`, but no source for a value that only a default made."""
     return (origin(path, [*defaults, *layers]) if path else "") or nearest_origin(path, layers)
 
 

@@ -271,8 +271,8 @@ class Section:
         """Note that the values schema allows the present values; of a snapshot, too."""
         self._allowed.value = self.present
 
-    def passed_over(self) -> list[schema_violations.Violation]:
-        """Return the rules that are passed over, because they read keys that are missing, each once."""
+    def skipped_rules(self) -> list[schema_violations.Violation]:
+        """Return the rules that are skipped, because they read keys that are missing, each once."""
         checked = (
             (self._schemas.config, self.configured(self._config)),
             (self._schemas.values, self.present),
@@ -281,7 +281,7 @@ class Section:
             rule
             for schema, value in checked
             if schema is not None
-            for rule in schema.passed_over(self.key, value)
+            for rule in schema.skipped_rules(self.key, value)
         ]
         violations = redaction.without_secrets_in(self._schemas.without_hidden(violations), self._secret)
         return list({(one.path, one.rule): one for one in reversed(violations)}.values())[::-1]

@@ -38,17 +38,17 @@ class SettingsChecks(abc.ABC):
         """Return what the programs among the hooks of a module say; to be called in a thread."""
 
 
-class _Nobody(SettingsChecks):
+class _NoPrograms(SettingsChecks):
     def verdicts(
         self,
-        hooks: pathlib.Path,  # noqa: ARG002 - nobody looks there
+        hooks: pathlib.Path,  # noqa: ARG002 - no program is asked
         module: names.ModuleName,  # noqa: ARG002 - as above
         settings: json_types.JsonObject,  # noqa: ARG002 - as above
     ) -> list[SettingsVerdict]:
         return []
 
 
-NOBODY: Final = _Nobody()
+NO_PROGRAMS: Final = _NoPrograms()
 """For tests, and where no program must be started."""
 
 

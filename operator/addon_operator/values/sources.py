@@ -134,21 +134,15 @@ def parse_common_values(text: str, source: str) -> ValuesFile:
     document = yaml_reading.load_document(text, source)
 
     def problem(key: str) -> str:
-        return f"this is not a values key (camelCase); did you mean {_camel_case(key)!r}?"
+        words = names.values_key(names.ModuleName(key.replace("_", "-")))
+        meant = words[:1].lower() + words[1:]
+        return f"this is not a values key (camelCase); did you mean {meant!r}?"
 
-    return _values_file(document, {key: problem(key) for key in _root(document) if not _is_values_key(key)})
-
-
-def _is_values_key(key: str) -> bool:
-    return _VALUES_KEY.fullmatch(key) is not None
+    wrong = (key for key in _root(document) if not _VALUES_KEY.fullmatch(key))
+    return _values_file(document, {key: problem(key) for key in wrong})
 
 
 _VALUES_KEY: Final = re.compile(r"[a-z0-9][A-Za-z0-9]*")
-
-
-def _camel_case(key: str) -> str:
-    words = names.values_key(names.ModuleName(key.replace("_", "-")))
-    return words[:1].lower() + words[1:]
 
 
 def parse_module_values(
@@ -163,19 +157,17 @@ def parse_module_values(
     document = yaml_reading.load_document(text, source)
     allowed = (names.values_key(module), names.enabled_key(module))
     found = _root(document)
-    strangers = {key: value for key, value in found.items() if key not in allowed}
-    if has_chart and strangers.keys() == found.keys() and _are_of_chart(module, strangers):
+    others = {key: value for key, value in found.items() if key not in allowed}
+    if has_chart and others.keys() == found.keys() and _are_of_chart(module, others):
         raise ValuesFileError(_of_chart(document, *allowed))
-    return _values_file(document, {key: _misplaced(module, key, value) for key, value in strangers.items()})
+    return _values_file(document, {key: _misplaced(module, key, value) for key, value in others.items()})
 
 
-def _are_of_chart(module: names.ModuleName, strangers: json_types.JsonObject) -> bool:
-    is_more = strangers.keys() - {names.GLOBAL_KEY}
+def _are_of_chart(module: names.ModuleName, others: json_types.JsonObject) -> bool:
+    is_more = others.keys() - {names.GLOBAL_KEY}
     # Of many keys one is easily like the name; a file of a module has two.
     is_many = len(is_more) > len(names.keys_of(module))
-    return bool(is_more) and (
-        is_many or not any(_near(module, key, value) for key, value in strangers.items())
-    )
+    return bool(is_more) and (is_many or not any(_near(module, key, value) for key, value in others.items()))
 
 
 def _of_chart(document: yaml_reading.Document, section: str, switch: str) -> str:

@@ -65,7 +65,7 @@ class ValuesStore:
         inspector: inspectors.Inspector = inspectors.HERE,
         *,
         crd_names: bool = False,
-        settings_checks: settings_checks.SettingsChecks = settings_checks.NOBODY,
+        settings_checks: settings_checks.SettingsChecks = settings_checks.NO_PROGRAMS,
     ) -> None:
         """Take as ``common`` the ``values.yaml`` of all modules directories in order, for ``global``.
 

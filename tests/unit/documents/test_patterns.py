@@ -68,7 +68,7 @@ def test_a_pattern_finds_what_re2_finds() -> None:
 )
 def test_an_invalid_or_too_large_pattern_is_refused_with_the_reason(pattern: str, reason: str) -> None:
     with pytest.raises(patterns.PatternError) as caught:
-        patterns.Room().check(pattern)
+        patterns.PatternBudget().check(pattern)
     assert reason in str(caught.value)
 
 

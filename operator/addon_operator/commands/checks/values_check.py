@@ -291,7 +291,7 @@ class _ValuesCheck:
             # What is missing now may come from a hook.
             if not violation.is_missing_key and violation.path not in reported:
                 self._add(Level.ERROR, subject, lines.of(violation), Rule.VALUES)
-        for rule in present.passed_over():
+        for rule in present.skipped_rules():
             self._add(Level.WARNING, subject, rule, Rule.SCHEMA_RULE)
 
     def _check_spelling(self, files: module_files.ModuleFiles, config: sources.ConfigValues) -> None:

@@ -199,13 +199,10 @@ def _action_violations(document: JsonObject) -> Iterator[str]:
         yield "the key 'action' is missing; write one of add, set, observe, expire"
     elif not shortcuts and "value" not in document:
         yield "the key 'value' is missing"
-    elif _is_negative_add(document):
-        yield "value: a counter cannot go down; write a gauge with the action 'set'"
-
-
-def _is_negative_add(document: JsonObject) -> bool:
-    action, value = _action_and_value(document)
-    return action is MetricAction.ADD and cast("float", value) < 0
+    else:
+        action, value = _action_and_value(document)
+        if action is MetricAction.ADD and cast("float", value) < 0:
+            yield "value: a counter cannot go down; write a gauge with the action 'set'"
 
 
 def _bucket_violations(document: JsonObject) -> Iterator[str]:

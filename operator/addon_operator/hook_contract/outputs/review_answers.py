@@ -3,14 +3,13 @@
 import base64
 import binascii
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import violations
 from addon_operator.hook_contract.configuration import webhook_bindings
-from addon_operator.hook_contract.outputs import review_warnings
 from addon_operator.kernel import errors, shown_texts
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
@@ -19,11 +18,16 @@ MAX_BYTES: Final = 3 << 20
 MAX_OPERATIONS: Final = 20_000
 """Of a JSON patch."""
 MESSAGE_CHARS: Final = 4096
+WARNING_CHARS: Final = 4096
+"""Of all warnings of one request."""
 MAX_RESPONSES: Final = 100
 """In one answer."""
 
 _KEYS: Final = ("allowed", "message", "warnings", "patch")
 _SHOWN: Final = 60
+_CUT_CHARS: Final = 256
+_REST_CHARS: Final = 40
+"""For the text that says how many warnings are left out."""
 _UNKNOWN_MAX: Final = 5
 
 PatchOperation: TypeAlias = Mapping[str, Any]
@@ -98,7 +102,7 @@ def _joined(responses: list[AdmissionAnswer]) -> AdmissionAnswer:
     return AdmissionAnswer(
         allowed=not denied,
         message="; ".join(filter(None, denied))[:MESSAGE_CHARS],
-        warnings=review_warnings.shown(warnings),
+        warnings=shown_warnings(warnings),
         patch=() if denied else patch,
     )
 
@@ -197,3 +201,22 @@ def _too_many(count: int) -> str:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def shown_warnings(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return what of these the API server shows, each on one line; the last says how many are left out.
+
+    It shows each text once and drops one with control characters, such as a line break. When the texts of an
+    answer are too long together, it cuts each after 256 characters, and drops what comes after the limit.
+    """
+    lines = [*dict.fromkeys(filter(None, map(shown_texts.shown_line, texts)))]
+    if sum(map(len, lines)) <= WARNING_CHARS:
+        return tuple(lines)
+    fitting, left = list[str](), WARNING_CHARS - _REST_CHARS
+    for line in lines:
+        cut = line if len(line) <= _CUT_CHARS else line[: _CUT_CHARS - 1] + "…"
+        left -= len(cut)
+        if left < 0:
+            return (*fitting, f"{len(lines) - len(fitting)} more warnings are left out")
+        fitting.append(cut)
+    return tuple(fitting)

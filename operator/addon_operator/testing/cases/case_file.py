@@ -119,9 +119,9 @@ def _contradictions(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked
 
 
 def _misused_words(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked by the schema
-    room = patterns.Room()
+    budget = patterns.PatternBudget()
     for number, case in enumerate(cases):
-        yield from part_words.mistakes(case["expect"], room, (number, "expect"))
+        yield from part_words.mistakes(case["expect"], budget, (number, "expect"))
 
 
 def _without_module(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked by the schema

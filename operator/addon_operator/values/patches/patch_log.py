@@ -20,7 +20,7 @@ from typing import Final, cast
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.kernel import json_types
-from addon_operator.values.patches import patches, region_index
+from addon_operator.values.patches import patches
 
 MAX_GUARDS: Final = 200
 """How many patches with tests are kept apart."""
@@ -90,11 +90,96 @@ class _Sequence:
 _Entry = _Plain | _Guarded | _Sequence
 
 
+@dataclasses.dataclass(slots=True)
+class _Node:
+    """A place: the numbers of the entries that concern it, oldest first, and the places inside it."""
+
+    numbers: dict[int, None] = dataclasses.field(default_factory=dict)
+    children: dict[str, "_Node"] = dataclasses.field(default_factory=dict)
+
+    def latest(self) -> int:
+        """Return the highest number here, or -1."""
+        return next(reversed(self.numbers), -1)
+
+
+class _RegionIndex:
+    """Entries in the order of their arrival, each registered under the places (regions) that it concerns."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[_Entry, dict[json_pointers.Tokens, None]]] = {}
+        self._root = _Node()
+        self._next = 0
+
+    def __iter__(self) -> Iterator[_Entry]:
+        return (entry for entry, _ in self._entries.values())
+
+    def add(self, entry: _Entry, regions: Iterable[json_pointers.Tokens]) -> None:
+        """Append an entry."""
+        number = self._next
+        self._next += 1
+        self._entries[number] = (entry, {})
+        self.register(number, regions)
+
+    def register(self, number: int, regions: Iterable[json_pointers.Tokens]) -> None:
+        """Note more places that an entry concerns; no later entry may concern them."""
+        known = self._entries[number][1]
+        for region in regions:
+            if region not in known:
+                known[region] = None
+                self._insert(region, number)
+
+    def discard(self, number: int) -> None:
+        """Take an entry out."""
+        _, regions = self._entries.pop(number)
+        for region in regions:
+            self._remove(region, number)
+
+    def latest(self, regions: Iterable[json_pointers.Tokens]) -> tuple[int, _Entry] | None:
+        """Return the latest entry that concerns one of the places, or something around or in them."""
+        number = max((self._latest_at(region) for region in regions), default=-1)
+        return None if number < 0 else (number, self._entries[number][0])
+
+    def _latest_at(self, region: json_pointers.Tokens) -> int:
+        node, best = self._root, -1
+        for token in region:
+            best = max(best, node.latest())
+            child = node.children.get(token)
+            if child is None:
+                return best
+            node = child
+        return max(best, max((inner.latest() for inner in _subtree(node)), default=-1))
+
+    def _insert(self, region: json_pointers.Tokens, number: int) -> None:
+        node = self._root
+        for token in region:
+            node = node.children.setdefault(token, _Node())
+        node.numbers[number] = None
+
+    def _remove(self, region: json_pointers.Tokens, number: int) -> None:
+        path = [self._root]
+        for token in region:
+            path.append(path[-1].children[token])
+        path[-1].numbers.pop(number, None)
+        for parent, token in zip(reversed(path[:-1]), reversed(region), strict=True):
+            child = parent.children[token]
+            if child.numbers or child.children:
+                return
+            del parent.children[token]
+
+
+def _subtree(root: _Node) -> Iterator[_Node]:
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(node.children.values())
+
+
 class PatchLog:
     """The accumulated patches of one section; all paths begin with the section's key."""
 
     def __init__(self) -> None:
-        self._index: region_index.RegionIndex[_Entry] = region_index.RegionIndex()
+        self._index: _RegionIndex = _RegionIndex()
         self._guards = 0
         self._weight = 0
 
@@ -113,7 +198,9 @@ class PatchLog:
     def append_owned(self, own: list[patches.PatchStep]) -> None:
         """Append operations that nobody else keeps, like :meth:`append`."""
         self._weight += sum(_weight(step) for step in own)
-        remaining = self._without_certain_tests(own)
+        remaining = list(
+            itertools.dropwhile(lambda step: step.kind == "test" and self._is_certain(step), own)
+        )
         if not any(step.kind == "test" for step in remaining):
             for step in remaining:
                 self._append_step(step)
@@ -148,12 +235,9 @@ class PatchLog:
 
     def fold(self, lower: json_types.JsonObject, present: json_types.JsonObject) -> None:
         """Keep only what makes ``present`` out of ``lower`` (documents of sections)."""
-        self._index = region_index.RegionIndex()
+        self._index = _RegionIndex()
         self._guards = self._weight = 0
         self.append(difference(lower, present))
-
-    def _without_certain_tests(self, steps: list[patches.PatchStep]) -> list[patches.PatchStep]:
-        return list(itertools.dropwhile(lambda step: step.kind == "test" and self._is_certain(step), steps))
 
     def _is_certain(self, test: patches.PatchStep) -> bool:
         """Say whether the log itself makes the test true over any lower values."""
@@ -185,11 +269,14 @@ class PatchLog:
         if step.kind == "replace" and step.path == entry.step.path:
             entry.step = _with_value(entry.step, step.value)
             return True
-        inside = all(_is_inside(entry.step.path, pointer) for pointer in step.pointers)
-        return inside and _try_inside(entry.step, step)
+        outer = entry.step.path
+        is_inside = all(
+            len(each) > len(outer) and json_pointers.is_prefix(outer, each) for each in step.pointers
+        )
+        return is_inside and _try_inside(entry.step, step)
 
     def _append_conditional(self, steps: list[patches.PatchStep]) -> None:
-        tests = _leading_tests(steps)
+        tests = list(itertools.takewhile(lambda step: step.kind == "test", steps))
         effect = steps[len(tests) :]
         if any(step.kind == "test" for step in effect):
             self._add_guarded(_Sequence(steps))
@@ -236,10 +323,6 @@ def _is_stable(path: json_pointers.Tokens) -> bool:
     return json_pointers.stable_prefix(path) == path
 
 
-def _is_inside(outer: json_pointers.Tokens, path: json_pointers.Tokens) -> bool:
-    return len(path) > len(outer) and json_pointers.is_prefix(outer, path)
-
-
 def _supersedes(step: patches.PatchStep, earlier: patches.PatchStep) -> bool:
     """Say whether the earlier operation leaves no trace once ``step`` was applied, or could not be."""
     if step.kind not in _WRITES or not _is_stable(step.path):
@@ -269,10 +352,6 @@ def _rebase(step: patches.PatchStep, depth: int) -> patches.PatchStep:
         return patches.PatchStep(operation, path)
     origin = (_ROOT, *step.origin[depth:])
     return patches.PatchStep({**operation, "from": json_pointers.render(origin)}, path, origin)
-
-
-def _leading_tests(steps: list[patches.PatchStep]) -> list[patches.PatchStep]:
-    return list(itertools.takewhile(lambda step: step.kind == "test", steps))
 
 
 def _same_condition(entry: _Entry, tests: list[patches.PatchStep], effect: list[patches.PatchStep]) -> bool:

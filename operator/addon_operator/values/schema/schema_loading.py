@@ -162,7 +162,8 @@ def _tokens(fragment: str, reference: str) -> json_pointers.Tokens:
 
 _META: Final = json_schemas.Validator(schema_keywords.META, {})
 _INHERITED_MAPS: Final = ("definitions", "properties", "patternProperties")
-_INHERITED_TEXTS: Final = ("title", "description")
+_INHERITED: Final = ("title", "description", "x-")
+"""How keywords of the parent begin that hold for its child as a whole."""
 
 
 class SchemaError(errors.ConfigurationError):
@@ -214,8 +215,8 @@ def load(
         notes.append(main.remark((schema_keywords.EXTEND,), problem))
     extended = _extended(main.schema, _with_parts(linker.parts), parent)
     checked = [main, *linker.parts.values()]
-    room = patterns.Room()
-    _raise_all(found for part in checked for found in _details(part, extended, evaluator, room))
+    budget = patterns.PatternBudget()
+    _raise_all(found for part in checked for found in _details(part, extended, evaluator, budget))
     _raise_all(_recursion_problems(main, extended))
     defaults = (found for part in checked for found in _default_notes(part))
     return LoadedSchema(extended, tuple(_sentences([*notes, *linker.notes, *defaults])))
@@ -242,12 +243,12 @@ def _details(
     part: SchemaPart,
     whole: Mapping[str, Any],
     evaluator: schema_rules.RuleEvaluator | None,
-    room: patterns.Room,
+    budget: patterns.PatternBudget,
 ) -> Iterator[Remark]:
     definitions = whole.get("definitions", {})
     for path, inner in schema_walk.subschemas(part.schema):
         details = (
-            *_pattern_problems(path, inner, room),
+            *_pattern_problems(path, inner, budget),
             *_reference_problems(path, inner, definitions),
             *_rule_problems(path, inner, evaluator),
         )
@@ -255,13 +256,13 @@ def _details(
 
 
 def _pattern_problems(
-    path: json_pointers.Path, schema: Mapping[str, Any], room: patterns.Room
+    path: json_pointers.Path, schema: Mapping[str, Any], budget: patterns.PatternBudget
 ) -> Iterator[_Problem]:
     keys = [(("patternProperties", pattern), pattern) for pattern in schema.get("patternProperties", {})]
     own = [(("pattern",), schema["pattern"])] if "pattern" in schema else []
     for place, pattern in (*own, *keys):
         try:
-            room.check(pattern)
+            budget.check(pattern)
         except patterns.PatternError as error:
             yield (*path, *place), str(error)
 
@@ -334,7 +335,7 @@ def _extended(
         own["definitions"] = {**parts, **own.get("definitions", {})}
     if parent is None or schema_keywords.EXTEND not in child:
         return own
-    result = {key: value for key, value in parent.items() if _comes_along(key)} | own
+    result = {key: value for key, value in parent.items() if key.startswith(_INHERITED)} | own
     for keyword in _INHERITED_MAPS:
         if keyword in parent or keyword in own:
             result[keyword] = {**parent.get(keyword, {}), **own.get(keyword, {})}
@@ -342,8 +343,3 @@ def _extended(
     if required:
         result["required"] = list(dict.fromkeys(required))
     return result
-
-
-def _comes_along(keyword: str) -> bool:
-    """Say whether a keyword of the parent holds for its child as a whole."""
-    return keyword in _INHERITED_TEXTS or keyword.startswith("x-")

@@ -105,7 +105,7 @@ class Rule:
     message: str
     """What to say when it does not hold; the expression if the schema has no message."""
     is_lenient: bool = False
-    """Whether it is passed over when it reads a key that is missing: the alias does so in the original."""
+    """Whether it is skipped when it reads a key that is missing: the alias does so in the original."""
 
     @property
     def is_transition(self) -> bool:
@@ -119,7 +119,7 @@ class BrokenRule:
 
     path: json_pointers.Path
     message: str
-    is_passed_over: bool = False
+    is_skipped: bool = False
     """Whether it could not be evaluated, and counts as held."""
 
 
@@ -151,7 +151,7 @@ class RuleChecker:
     def broken(
         self, schema: SchemaObject, value: json_types.JsonValue, old: json_types.JsonValue | _Absent
     ) -> Iterator[BrokenRule]:
-        """Yield rules that do not hold, and those that are passed over because they cannot be evaluated."""
+        """Yield rules that do not hold, and those that are skipped because they cannot be evaluated."""
         yield from self._broken([schema], (), value, old)
 
     def _broken(
@@ -188,7 +188,7 @@ class RuleChecker:
         except RuleError as error:
             # The reason may show values.
             if rule.is_lenient and isinstance(error, MissingKeyError):
-                yield BrokenRule(path, _PASSED_OVER.format(rule.expression), is_passed_over=True)
+                yield BrokenRule(path, _SKIPPED.format(rule.expression), is_skipped=True)
             else:
                 why = _MISSING if isinstance(error, MissingKeyError) else ""
                 yield BrokenRule(
@@ -200,4 +200,4 @@ class RuleChecker:
 
 
 _MISSING: Final = ": it reads a missing key; ask with has(…)"
-_PASSED_OVER: Final = "the rule {!r} is skipped: it reads a missing key; ask with has(…), or read it with .?"
+_SKIPPED: Final = "the rule {!r} is skipped: it reads a missing key; ask with has(…), or read it with .?"

@@ -7,12 +7,15 @@ from typing import Final
 from addon_operator.documents import json_pointers
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import origins
-from addon_operator.values.patches import patch_blame, patches
+from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_messages
 
 _NOT_FITTING: Final = "does not fit values of the Secret; the log says why"
 MAX_VIOLATIONS: Final = 100
 """How many are looked for in a section."""
+_SHOWN_PATH: Final = 200
+MOST_COMPARED: Final = 100_000
+"""Operations that are looked at for all places together, in up to half a second."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,6 +83,58 @@ class InvalidValuesError(errors.AddonOperatorError):
         return f"{self._subject}: " + "; ".join(violation.without_value for violation in self.violations)
 
 
+class OperationFinder:
+    """Finds the operation of a patch that made a place in the values what it is."""
+
+    def __init__(self, patch: patches.ValuesPatch, made: json_types.JsonObject) -> None:
+        """``made`` is the document after the patch, which applies to the one before."""
+        steps = enumerate(patch.steps())
+        self._changes = [(number, item) for number, item in steps if item.kind != "test"][::-1]
+        self._made = made
+        self._left = MOST_COMPARED
+        self._appended: dict[json_pointers.Tokens, list[int]] = {}
+        for number, item in reversed(self._changes):
+            if item.path[-1:] == ("-",):
+                self._appended.setdefault(item.path[:-1], []).append(number)
+
+    def last_writing(self, keys: json_pointers.Path) -> str:
+        """Return the last operation that wrote a place, or removed something of it; empty if none did.
+
+        If none did, it is the last one that wrote something inside. Of many places in a large patch, only the
+        first ones are looked for.
+        """
+        self._left -= len(self._changes)
+        if self._left < 0:
+            return ""
+        place, inside = tuple(map(str, keys)), ""
+        for number, item in self._changes:
+            gone = {"remove": item.path, "move": item.origin}.get(item.kind)
+            if self._wrote(number, item, keys) or (gone is not None and json_pointers.overlap(gone, place)):
+                return _operation(number, item)
+            if not inside and json_pointers.is_prefix(place, item.path):
+                inside = _operation(number, item)
+        return inside
+
+    def _wrote(self, number: int, item: patches.PatchStep, keys: json_pointers.Path) -> bool:
+        if item.path[-1:] == ("-",):
+            return self._appended_at(keys[: len(item.path)]) == number
+        return json_pointers.is_prefix(item.path, tuple(map(str, keys)))
+
+    def _appended_at(self, keys: json_pointers.Path) -> int | None:
+        """Return the operation that put the item at the end of its list; the last ones of the list did."""
+        around = tuple(map(str, keys[:-1]))
+        numbers = self._appended.get(around)
+        items = json_pointers.find(self._made, around) if numbers else None
+        if not (numbers and isinstance(items, list) and isinstance(keys[-1], int)):
+            return None
+        place = keys[-1] - (len(items) - len(numbers))
+        return numbers[place] if 0 <= place < len(numbers) else None
+
+
+def _operation(number: int, item: patches.PatchStep) -> str:
+    return f"operation [{number}], {item.kind} {json_pointers.render(item.path)[:_SHOWN_PATH]}"
+
+
 def of_patch(
     patch: patches.ValuesPatch,
     violations: Sequence[Violation],
@@ -90,13 +145,13 @@ def of_patch(
 
     ``made`` is the document after the patch, ``before`` what was wrong without it.
     """
-    blame = patch_blame.Blame(patch, made)
-    told = []
+    finder = OperationFinder(patch, made)
+    found = []
     for each in violations:
-        operation = blame.of(each.keys)
+        operation = finder.last_writing(each.keys)
         origin = origins.BEFORE if each in before else origins.by(operation) if operation else each.origin
-        told.append(dataclasses.replace(each, origin=origin))
-    return InvalidValuesError(told, patch.refusal)
+        found.append(dataclasses.replace(each, origin=origin))
+    return InvalidValuesError(found, patch.refusal)
 
 
 def of_global(violation: Violation, chart_values: json_types.JsonObject) -> Violation:

@@ -81,18 +81,18 @@ class Schema:
             schema_keywords.prepare(self.definition, for_helm=True), schema_keywords.FORMATS
         )
 
-    def passed_over(self, root: str, value: json_types.JsonObject) -> list[schema_violations.Violation]:
+    def skipped_rules(self, root: str, value: json_types.JsonObject) -> list[schema_violations.Violation]:
         """Return the rules that count as held, because they cannot be evaluated over a section."""
-        faults = self._faults_by_rules(value, None, passed_over=True)
+        faults = self._faults_by_rules(value, None, skipped=True)
         return self._violations(root, value, faults)
 
     def _faults_by_rules(
-        self, value: json_types.JsonObject, old: json_types.JsonObject | None, *, passed_over: bool = False
+        self, value: json_types.JsonObject, old: json_types.JsonObject | None, *, skipped: bool = False
     ) -> Iterator[schema_messages.Fault]:
         if self.has_rules:
             for broken in self._rules.broken(self.definition, value, old or schema_rules.ABSENT):
-                if broken.is_passed_over is passed_over:
-                    yield schema_messages.Fault(broken.path, broken.message, not passed_over)
+                if broken.is_skipped is skipped:
+                    yield schema_messages.Fault(broken.path, broken.message, not skipped)
 
     def _violations(
         self, root: str, value: json_types.JsonObject, faults: Iterator[schema_messages.Fault]

@@ -497,13 +497,13 @@ def test_a_rule_over_a_missing_key_fails_but_is_skipped_with_a_warning_under_the
     assert [v.rule for v in strict.violations("m", {"a": {}})] == [
         "too small (the rule cannot be evaluated over these values: it reads a missing key; ask with has(…))"
     ]
-    assert strict.passed_over("m", {"a": {}}) == []
+    assert strict.skipped_rules("m", {"a": {}}) == []
     assert lenient.violations("m", {"a": {}}) == []
-    assert [str(v) for v in lenient.passed_over("m", {"a": {}})] == [
+    assert [str(v) for v in lenient.skipped_rules("m", {"a": {}})] == [
         "m: the rule 'self.a.b > 1' is skipped: it reads a missing key; ask with has(…), or read it with .? (f)"
     ]
     assert [v.rule for v in lenient.violations("m", {"a": {"b": 1}})] == ["too small"]
-    assert lenient.passed_over("m", {"a": {"b": 1}}) == []
+    assert lenient.skipped_rules("m", {"a": {"b": 1}}) == []
     assert [v.rule for v in lenient.violations("m", {"a": 1})] == [
         "too small (the rule cannot be evaluated over these values)"
     ], "it is not the key that is missing"

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from addon_operator.documents import json_pointers
-from addon_operator.values.patches import patch_blame, patches
+from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations
 from tests.support import rows
 from tests.unit import costs
@@ -23,7 +23,7 @@ def blamed(keys: json_pointers.Path, section: dict[str, Any], *operations: dict[
     patch = patches.parse_patch(json.dumps(operations), "patch")
     document: dict[str, Any] = {"m": section}
     patches.apply_strictly(document, patch)
-    return patch_blame.Blame(patch, document).of(keys)
+    return schema_violations.OperationFinder(patch, document).last_writing(keys)
 
 
 @rows.each(
@@ -58,13 +58,13 @@ def test_the_most_operations_and_places_are_looked_through_in_time() -> None:
     deep = "/y" * 100
     operations: list[patches.Operation] = [{"op": "add", "path": f"/m{deep}", "value": 1}]
 
-    def blame(count: int) -> patch_blame.Blame:
-        return patch_blame.Blame(patches.ValuesPatch(tuple(operations * count)), {"m": {}})
+    def blame(count: int) -> schema_violations.OperationFinder:
+        return schema_violations.OperationFinder(patches.ValuesPatch(tuple(operations * count)), {"m": {}})
 
-    def look(made: patch_blame.Blame) -> list[str]:
-        told = [made.of(("m", "y")) for _ in range(4)]
-        told += [made.of(("m", f"x{number}")) for number in range(schema_violations.MAX_VIOLATIONS)]
-        return [*told, made.of(("m", "y"))]
+    def look(made: schema_violations.OperationFinder) -> list[str]:
+        told = [made.last_writing(("m", "y")) for _ in range(4)]
+        told += [made.last_writing(("m", f"x{number}")) for number in range(schema_violations.MAX_VIOLATIONS)]
+        return [*told, made.last_writing(("m", "y"))]
 
     told = look(blame(patches.MAX_OPERATIONS))
     assert [bool(each) for each in (told[0], told[3], told[-1])] == [True, True, False]

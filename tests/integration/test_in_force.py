@@ -214,7 +214,7 @@ def test_a_restart_makes_no_module_red_whose_chart_refuses_upgrades(
         kind: ConfigMap
         metadata: {name: seen}
         imutable: true
-        data: {sees: "{{ .Capabilities.APIVersions.Has "seen.example.com/v1" }}"}
+        data: {sees: "{{ .Capabilities.APIVersions.Has "seen.example.com/v1" }}", c: "{{ .Values.web.colr }}"}
         """
     (web / "templates" / "seen.yaml").write_text(textwrap.dedent(seen))
     shown = module_objects.Modules(site, site.cluster)
@@ -230,6 +230,8 @@ def test_a_restart_makes_no_module_red_whose_chart_refuses_upgrades(
     assert warned["status"] == "True"
     assert "PASSWORDS ERROR" in warned["message"]
     assert 'unknown field "imutable"' in warned["message"], "as before the restart"
+    slip = "templates/seen.yaml:6 reads .Values.web.colr, which nothing sets; did you mean 'color'?"
+    assert slip in warned["message"]
     assert shown.condition("web", "Ready")["status"] == "True"
     renders = site.helm_calls().count("template")
     ran = site.command("module", "run", "web", "--wait")

@@ -10,7 +10,7 @@ import pytest
 
 from addon_operator.devcluster import handle
 from addon_operator.loading import module_files, stock_schemas
-from tests.integration import admitting, operator_process, operator_site
+from tests.integration import admitting, module_objects, operator_process, operator_site
 from tests.integration.stock import seen, write_chart
 
 pytestmark = pytest.mark.integration
@@ -89,15 +89,30 @@ def test_the_charts_schema_finds_a_wrong_edit_and_the_last_good_values_stay(
 def test_the_webhook_refuses_what_the_charts_schema_does_not_allow(
     site: operator_site.Site, devcluster: handle.DevCluster, module: pathlib.Path
 ) -> None:
+    shown = module_objects.Modules(site, devcluster)
     site.config(web="replicas: 1")
-    with admitting.admitting(site, devcluster):
+    with admitting.admitting(site, devcluster) as operator:
         with pytest.raises(operator_site.RefusedError) as refused:
             site.config(web="replicas: nine")
         assert "web.replicas: must be an integer, not" in str(refused.value)
         assert f"{module}/chart/values.schema.json" in str(refused.value)
         with pytest.raises(operator_site.RefusedError, match=r"global\.zone: must be a string, not 5"):
             site.config(**{"global": "zone: 5"})
+        # A key that the schema leaves open is allowed, and may be a slip.
+        edit = json.dumps({"data": {"web": "{replicas: 2, stor: {enabled: false}}"}})
+        in_namespace = f"--namespace={site.namespace}"
+        told = devcluster.run_kubectl(
+            in_namespace, "patch", "configmap", operator_site.CONFIG_MAP, "-p", edit
+        )
+        slip = "the chart has no value web.stor; did you mean 'store'?"
+        assert slip in told.stderr, told.stderr
+        operator.wait_until(
+            lambda: slip in shown.condition("web", "Warnings")["message"], "the Module says it, too"
+        )
         site.config(web="replicas: 2")
+        operator.wait_until(
+            lambda: slip not in shown.condition("web", "Warnings")["message"], "until it is put right"
+        )
 
 
 def test_values_that_hooks_make_are_checked_before_helm_is_started(

@@ -12,12 +12,13 @@ import structlog
 from addon_operator.admission import config_check
 from addon_operator.aio import threads
 from addon_operator.engine.sources import config_sync
+from addon_operator.helm.charts import chart_slips
 from addon_operator.kernel import errors, names
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files
-from addon_operator.modules import requirements
+from addon_operator.modules import chart_values, requirements
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
 from addon_operator.values import checks, config_map_reader, inspectors, settings_checks, sources
@@ -32,6 +33,9 @@ _BEFORE_SECONDS: Final = 1.0
 """Of these, for what the edit would replace."""
 _LEAST_SECONDS: Final = 0.5
 """For finding out what does not depend on the Secret."""
+_SLIPS_SECONDS: Final = 0.5
+"""For keys that are probably misspelt, after that."""
+_MOST_SLIPS: Final = 10
 _SECRET_SECONDS: Final = 1.0
 """For the values Secret, before that."""
 _Told = tuple[tuple[str, bool], ...]
@@ -124,6 +128,7 @@ class ConfigChecks:
         now, was = self._switches(data), self._switches(before)
         known_before = set(was.warnings)
         warnings = [text for text in now.warnings if text not in known_before]
+        warnings += self._slips({key: text for key, text in data.items() if before.get(key) != text})
         return config_check.Findings(
             tuple(text for text, _ in violations if text in plain),
             [*warnings, *self._removed_with(now, was), *(() if has_secret else odd)],
@@ -188,6 +193,21 @@ class ConfigChecks:
         source = SECRET_SOURCE if is_secret else self._source
         parse = self._inspector.parse_section
         return config_map_reader.ConfigMapReader(self._names, source, parse, is_secret=is_secret).read(data)
+
+    def _slips(self, edited: config_check.Data) -> Iterator[str]:
+        """Warn of keys in these sections that a public chart does not have, but one like it."""
+        found: list[str] = []
+        with (
+            contextlib.suppress(inspectors.LostError, errors.AddonOperatorError),
+            self._inspector.within(_SLIPS_SECONDS),
+        ):
+            sections = self._read(edited).values.sections
+            for module in (files.module for files in self._modules.modules):
+                if module.stock is not None and (section := sections.get(module.key)):
+                    given, below = {self._source: section}, chart_values.has_section(module)
+                    question = chart_slips.in_values, module.name, module.chart_directory, given, below
+                    found += self._inspector.call(*question, gives=list[str])
+        return iter(found[:_MOST_SLIPS])
 
     def _removed_with(self, now: sources.ConfigValues, was: sources.ConfigValues) -> Iterator[str]:
         """Say which modules go because an edit disables what they require."""

@@ -342,11 +342,16 @@ class ModuleStates:
         if state is not None and text not in state.warned and len(state.warned) < _WARNINGS:
             state.warned.append(text)
 
-    def note_warnings(self, name: names.ModuleName, *, is_other: bool) -> None:
-        """Note what the run has warned of: of another revision that is all there is, else what is new."""
+    def note_warnings(self, name: names.ModuleName, slips: Sequence[str], *, is_other: bool) -> None:
+        """Note what the run has warned of: of another revision that is all there is, else what is new.
+
+        ``slips`` are all that values and templates have, after :attr:`.ModuleState.slips`.
+        """
         state = self._states[name]
-        before = () if is_other else [each for each in state.warnings if release.WILL_FAIL not in each]
-        found = tuple(dict.fromkeys((*before, *state.warned)))[:_WARNINGS]
+        passing = [each for each in state.warnings if release.WILL_FAIL in each or each in state.slips]
+        before = () if is_other else [each for each in state.warnings if each not in passing]
+        found = tuple(dict.fromkeys((*before, *state.warned, *slips)))[:_WARNINGS]
+        state.slips = tuple(slips)
         state.warned.clear()
         if found != state.warnings:
             state.warnings = found

@@ -146,6 +146,8 @@ class ModuleState:
     """What Helm and the API server have warned of in the run under way."""
     warnings: tuple[str, ...] = ()
     """What they warn of at its release as it is: unknown fields, versions that go; without values."""
+    slips: tuple[str, ...] = ()
+    """What of :attr:`warnings` is about its values and templates: keys that are probably misspelt."""
     tries: int = 0
     """How often in a row it failed."""
     cure: tuple[str, ...] = ()

@@ -344,7 +344,11 @@ def _warnings(module: state.ModuleState) -> _Said:
         return _nothing_there(module)
     if module.warnings:
         return _Said("True", "Warned", "; ".join(module.warnings))
-    return _Said("False", "NoWarnings", "Neither Helm nor the API server warns of anything in its release.")
+    return _Said(
+        "False",
+        "NoWarnings",
+        "Neither Helm nor the API server warns of anything, and nothing seems misspelt.",
+    )
 
 
 def _left_to_people(module: state.ModuleState) -> _Said:

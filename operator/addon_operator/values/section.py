@@ -178,6 +178,11 @@ class Section:
         return redaction.without_secrets_in(self._schemas.without_hidden(violations), self._secret)
 
     @property
+    def has_values_schema(self) -> bool:
+        """Whether a schema says what hooks and files may set."""
+        return self._schemas.values is not None
+
+    @property
     def has_chart(self) -> bool:
         """Whether there is a chart that may have a schema of its own."""
         return self._schemas.chart is not None

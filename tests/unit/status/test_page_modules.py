@@ -277,7 +277,7 @@ OTHERWISE: Final = {
     "progress", "last_error", "last_error_without_values", "failure", "tries", "cure", "awaits_health",
     "next_try", "discovered", "handled_now", "handled_run", "undecided", "last_run", "runs",
     "leaving", "awaits_config", "kept", "edits", "edits_seen", "wrong_since", "warned",
-    "warnings", "stays_off", "helm_hook", "is_final",
+    "warnings", "stays_off", "helm_hook", "is_final", "slips",
 }  # fmt: skip
 """Fields about runs, which the state of a module says."""
 

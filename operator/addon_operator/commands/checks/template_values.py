@@ -7,7 +7,7 @@ from typing import Any
 
 from addon_operator.commands.checks import lint_rules, values_check
 from addon_operator.documents import json_documents
-from addon_operator.helm.charts import chart, subcharts, template_paths
+from addon_operator.helm.charts import chart, chart_slips, subcharts, template_paths
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.loading import hook_files, module_files
 from addon_operator.modules import chart_values
@@ -53,7 +53,11 @@ def problems(
             said = _of_schema(found.keys, schema)
         else:
             said = ""
-            yield from _near(module.name, f"{path}:{found.line}", found, known[names.ValuesKey(first)])
+            if near := chart_slips.nearest(found, known):
+                problem = f"{path}:{found.line} reads {found}, which no file sets; did you mean {near!r}?"
+                yield values_check.Finding(
+                    values_check.Level.WARNING, module.name, problem, lint_rules.Rule.UNKNOWN_VALUE
+                )
         if said:
             problem = f"{path}:{found.line} reads {found}, which no values have: {said}"
             yield values_check.Finding(
@@ -70,24 +74,6 @@ def _known(files: module_files.ModuleFiles) -> json_types.JsonObject:
         )
     layers.append(files.values.common.section(files.module.key))
     return sources.merge(*layers)
-
-
-def _near(
-    module: names.ModuleName, place: str, found: template_paths.ValuesPath, known: json_types.JsonObject
-) -> Iterator[values_check.Finding]:
-    """Warn of a key that no file sets, and that is like one that some file does: hooks may set it."""
-    values: json_types.JsonValue = known
-    for key in found.keys[1:]:
-        if not isinstance(values, dict):
-            return
-        if key not in values:
-            if near := names.misspelt(key, values):
-                problem = f"{place} reads {found}, which no file sets; did you mean {near!r}?"
-                yield values_check.Finding(
-                    values_check.Level.WARNING, module, problem, lint_rules.Rule.UNKNOWN_VALUE
-                )
-            return
-        values = values[key]
 
 
 def _object(value: json_types.JsonValue) -> json_types.JsonObject:

@@ -7,14 +7,14 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from addon_operator.app import hook_environment
 from addon_operator.commands import values_files
 from addon_operator.commands.checks import lint_rules
-from addon_operator.documents import json_pointers, yaml_reading
+from addon_operator.documents import yaml_reading
 from addon_operator.engine.hooks import settings_programs
-from addon_operator.helm.charts import chart, template_paths
+from addon_operator.helm.charts import chart_slips
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import errors, names
 from addon_operator.loading import (
@@ -306,22 +306,9 @@ class _ValuesCheck:
             given[config.secret.source] = config.secret_section(module.key)
         if module.stock is None or not any(given.values()):
             return
-        try:
-            defaults: Any = chart.own_values(module.name, module.chart_directory)
-        except errors.AddonOperatorError:
-            return  # It is among the findings of the chart.
-        known = defaults.get(module.key) if chart_values.has_section(module) else defaults
-        slips = [
-            (source, path, near)
-            for source, section in given.items()
-            for path, near in chart_values.misspelt(section, known if isinstance(known, dict) else {})
-        ]
-        read = [each.keys for _, each in template_paths.of_chart(module.chart_directory)] if slips else []
-        for source, path, near in slips:
-            if not any(keys[: len(path)] == path for keys in read):
-                key = json_pointers.format_path((module.key, *path))
-                said = f"{source}: the chart has no value {key}; did you mean {near!r}?"
-                self._add(Level.WARNING, module.name, said, Rule.UNKNOWN_VALUE)
+        below = chart_values.has_section(module)
+        for said in chart_slips.in_values(module.name, module.chart_directory, given, below):
+            self._add(Level.WARNING, module.name, said, Rule.UNKNOWN_VALUE)
 
 
 def _subject(module: model.Module) -> str:

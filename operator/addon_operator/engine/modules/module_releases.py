@@ -13,7 +13,7 @@ from addon_operator.aio import threads, waiting
 from addon_operator.documents import json_pointers
 from addon_operator.engine import events, module_requests, tasks
 from addon_operator.engine.drift import drift, followed_releases, module_healths
-from addon_operator.engine.modules import module_windows
+from addon_operator.engine.modules import module_slips, module_windows
 from addon_operator.helm import helm_errors, places, release_types, remembered
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
@@ -110,6 +110,8 @@ class ModuleReleases:
         """``ignored``: releases that are never removed."""
         self._manager = manager
         self._values = values
+        self.slips = module_slips.ModuleSlips(values)
+        """What of values and templates is probably misspelt."""
         self._drift = restoring
         self._followed = followed
         self.healths = healths

@@ -375,6 +375,7 @@ class ModuleRunner:
         insists, task.insists = task.insists, False
         name = module.module.name
         revision = self.releases.revision(name)
+        slips = await self.releases.slips.of(module.module)
         module.warned.clear()
         try:
             while True:
@@ -392,7 +393,7 @@ class ModuleRunner:
             module.progress.repeat(hook_config.LifecycleBinding.BEFORE_HELM)
             raise
         finally:
-            self.states.note_warnings(name, is_other=self.releases.revision(name) != revision)
+            self.states.note_warnings(name, slips, is_other=self.releases.revision(name) != revision)
 
     @contextlib.asynccontextmanager
     async def _giving_way(self, task: tasks.Task, name: names.ModuleName) -> AsyncIterator[None]:

@@ -5,16 +5,19 @@ cert-manager's: it is served as it is.
 """
 
 import asyncio
-import base64
 import dataclasses
 import datetime as dt
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from addon_operator.admission.certificates import certificate_rotation, certificate_store, certificates
+from addon_operator.admission.certificates import (
+    certificate_rotation,
+    certificate_store,
+    certificates,
+    shared_secret,
+)
 from addon_operator.aio import waiting
-from addon_operator.documents import yaml_loader
-from addon_operator.kube import api_errors, paths
+from addon_operator.kube import api_errors
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events
 
@@ -43,7 +46,6 @@ class SecretSource:
         lives: certificate_rotation.Lives | None = None,
     ) -> None:
         """``server_names`` are the names and addresses that the API server calls; ``about``: the Secret."""
-        self._kube = kube
         self._about = about
         self._namespace = about.event_namespace
         self._name = about.name
@@ -51,7 +53,7 @@ class SecretSource:
         self._names = frozenset(server_names)
         self._time = time
         self._lives = lives or certificate_rotation.Lives()
-        self._path = paths.of("v1", "secrets", namespace=self._namespace, name=self._name)
+        self._secret = shared_secret.SharedSecret(kube, self._namespace, self._name, "kubernetes.io/tls")
         self._known: certificate_rotation.State | None = None
 
     async def load(self) -> certificate_store.Material:
@@ -65,17 +67,18 @@ class SecretSource:
         return await retries.until_written(self._settle, self._time.sleep, api_errors.NotFound)
 
     async def _settle(self) -> certificate_store.Material:
-        stored = await self._read()
-        data = _decoded(stored)
+        stored, data = await self._secret.read()
         now = certificate_store.utc(self._time)
         if (foreign := _foreign(data, now)) is not None:
             return foreign
         found = _state_of(data)
         step = self._start(found, now)
         state = await asyncio.to_thread(certificate_rotation.advance, step, self._names, now, self._lives)
-        if _data_of(state) != {key: value for key, value in data.items() if key in _OURS}:
+        ours = _data_of(state)
+        if ours != {key: value for key, value in data.items() if key in _OURS}:
             mended = self._mended(stored, found, step, now)
-            written = await self._write(stored, data, state)
+            others = {key: value for key, value in data.items() if key not in _OURS}
+            written = await self._secret.write(stored, others | ours)
             if mended:
                 uid = str(written["metadata"].get("uid") or "")
                 self._tell(dataclasses.replace(self._about, uid=uid), mended)
@@ -110,36 +113,6 @@ class SecretSource:
         return (
             f"Secret {self._namespace}/{self._name} {wrong}, and is written again {how}; see who changes it"
         )
-
-    async def _read(self) -> _Object | None:
-        try:
-            return await self._kube.get(self._path)
-        except api_errors.NotFound:
-            return None
-
-    async def _write(
-        self, stored: _Object | None, data: Mapping[str, bytes], state: certificate_rotation.State
-    ) -> _Object:
-        others = {key: value for key, value in data.items() if key not in _OURS}
-        encoded = {key: base64.b64encode(value).decode() for key, value in (others | _data_of(state)).items()}
-        if stored is None:
-            collection = paths.of("v1", "secrets", namespace=self._namespace)
-            return await self._kube.create(collection, self._new_secret() | {"data": encoded})
-        # The resourceVersion that was read is in it: a change in between is a conflict.
-        return await self._kube.replace(self._path, {**stored, "data": encoded})
-
-    def _new_secret(self) -> dict[str, Any]:
-        labels = {"app.kubernetes.io/managed-by": "addon-operator"}
-        metadata = {"name": self._name, "namespace": self._namespace, "labels": labels}
-        return {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata}
-
-
-def _decoded(secret: _Object | None) -> dict[str, bytes]:
-    data = (secret or {}).get("data") or {}
-    try:
-        return {key: yaml_loader.base64_bytes(value) for key, value in data.items()}
-    except (ValueError, AttributeError):
-        return {}
 
 
 def _foreign(data: Mapping[str, bytes], now: dt.datetime) -> certificate_store.Material | None:

@@ -6,15 +6,13 @@ it, as only that one has all registrations follow. What was registered before is
 after the change, or longer, until all of them followed.
 """
 
-import base64
-import contextlib
 import secrets
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from addon_operator.admission.certificates import shared_secret
 from addon_operator.aio import waiting
-from addon_operator.documents import yaml_loader
-from addon_operator.kube import api_errors, paths
+from addon_operator.kube import api_errors
 from addon_operator.kube.client import client, retries
 
 _KEYS: Final = "path-keys"
@@ -36,10 +34,8 @@ class PathKeys:
         self, kube: client.KubeClient, namespace: str, name: str, time: waiting.Time, *, alone: bool = False
     ) -> None:
         """``alone``: there is no leader, and each replica keeps all registrations."""
-        self._kube = kube
+        self._secret = shared_secret.SharedSecret(kube, namespace, name)
         self._time = time
-        self._name, self._namespace = name, namespace
-        self._path = paths.of("v1", "secrets", namespace=namespace, name=name)
         self._changes = alone
         self._is_due = False
         self._is_seen = False
@@ -67,18 +63,18 @@ class PathKeys:
         return await retries.until_written(self._settle, self._time.sleep, api_errors.NotFound)
 
     async def _settle(self) -> str:
-        stored = await self._read()
-        data = _data_of(stored)
-        found, seen = _parsed(data.get(_KEYS, "")), data.get(_SEEN, "")
+        stored, data = await self._secret.read()
+        keys, was_seen = (data.get(name, b"").decode(errors="replace") for name in (_KEYS, _SEEN))
+        found, seen = _parsed(keys), was_seen
         wanted = self._wanted(found or self._known, seen)
         newest = next(iter(wanted))
         if self._is_seen and newest in found:
             # Who leads changes it, which may be another replica.
             seen = newest
-        is_written = wanted == found and seen == data.get(_SEEN, "")
+        is_written = wanted == found and seen == was_seen
         if not is_written:
             lines = "".join(f"{key} {since:.0f}\n" for key, since in wanted.items())
-            await self._write(stored, {_KEYS: lines, _SEEN: seen})
+            await self._secret.write(stored, {**data, _KEYS: lines.encode(), _SEEN: seen.encode()})
             self._is_due = False
         self._is_seen = False
         self._known = wanted
@@ -99,33 +95,6 @@ class PathKeys:
         if now >= since + _LEFT_SECONDS and all(key == newest for key in self.registered.values()):
             return {newest: since}
         return wanted
-
-    async def _read(self) -> Mapping[str, Any] | None:
-        try:
-            return await self._kube.get(self._path)
-        except api_errors.NotFound:
-            return None
-
-    async def _write(self, stored: Mapping[str, Any] | None, data: Mapping[str, str]) -> None:
-        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
-        if stored is not None:
-            # The resourceVersion that was read is in it: a change in between is a conflict.
-            body = {**stored, "data": {**(stored.get("data") or {}), **encoded}}
-            await self._kube.replace(self._path, body)
-            return
-        labels = {"app.kubernetes.io/managed-by": "addon-operator"}
-        metadata = {"name": self._name, "namespace": self._namespace, "labels": labels}
-        collection = paths.of("v1", "secrets", namespace=self._namespace)
-        await self._kube.create(
-            collection, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": encoded}
-        )
-
-
-def _data_of(secret: Mapping[str, Any] | None) -> dict[str, str]:
-    data = (secret or {}).get("data") or {}
-    with contextlib.suppress(ValueError, AttributeError):
-        return {key: yaml_loader.base64_bytes(data[key]).decode() for key in (_KEYS, _SEEN) if key in data}
-    return {}
 
 
 def _parsed(text: str) -> dict[str, float]:

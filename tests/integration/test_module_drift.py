@@ -189,7 +189,7 @@ def settle(modules: module_objects.Modules, operator: operator_process.OperatorP
     modules.wait(operator, "web", Ready="True", Healthy="True", Drifted="False")
 
 
-def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret(
+def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret(  # noqa: PLR0915 - one cluster
     site: operator_site.Site, modules: module_objects.Modules, helm: pathlib.Path
 ) -> None:
     site.use_helm(helm)
@@ -244,6 +244,18 @@ def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret
     modules.wait(again, "web", Drifted="False")
     assert site.get("service", "app")["spec"]["selector"] == {"app": "app"}
     assert site.secret_data("hidden") == {"password": "Z2VoZWlt"}
+
+    # In the mode ignore nobody looks, and neither does a run put anything back.
+    corrected = again.metrics().total("resources_corrected_total", module="web")
+    (module / "module.yaml").write_text("drift: {mode: ignore}\n")
+    again.wait_until(lambda: again.log.count("changed on disk and reloaded: web") == 2, "it is taken in")
+    patch(site, "service/app", {"spec": {"selector": {"app": "elsewhere"}}}, "carol")
+    ran = site.command("module", "run", "web", "--wait")
+    assert ran.returncode == 0, ran.stderr
+    again.wait_idle()
+    assert site.get("service", "app")["spec"]["selector"] == {"app": "elsewhere"}
+    assert modules.condition("web", "Drifted")["status"] != "True"
+    assert again.metrics().total("resources_corrected_total", module="web") == corrected
     assert site.revisions() == before
     again.stop()
 

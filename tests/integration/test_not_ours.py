@@ -49,6 +49,7 @@ apiVersion: v1
 kind: ServiceAccount
 metadata: {name: app}
 imagePullSecrets: [{name: "{{ .Values.web.pull }}"}]
+secrets: [{name: own}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -82,6 +83,26 @@ spec:
   capacity: {storage: 10Gi}
   accessModes: [ReadWriteOnce]
   hostPath: {path: /nowhere}
+"""
+KEDA: Final = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: scaledobjects.keda.sh}
+spec:
+  group: keda.sh
+  scope: Namespaced
+  names: {plural: scaledobjects, singular: scaledobject, kind: ScaledObject}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+SCALED: Final = """\
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: scaled}
+spec: {scaleTargetRef: {name: scaled}}
 """
 PART: Final = """\
 apiVersion: rbac.authorization.k8s.io/v1
@@ -161,6 +182,7 @@ def restart(site: operator_site.Site) -> None:
 CASES: Final[Mapping[str, Case]] = {
     "replicas under an autoscaler of the release": Case(scale("own", 4), replicas("own"), 4),
     "replicas under an autoscaler beside the release": Case(scale("beside", 5), replicas("beside"), 5),
+    "replicas under a ScaledObject beside the release": Case(scale("scaled", 6), replicas("scaled"), 6),
     "replicas that the chart hands over": Case(lambda _: None, replicas("handed"), 2),
     "a claim that grew": Case(
         lambda site: site.patch("pvc", "data", {"spec": {"resources": {"requests": {"storage": "20Gi"}}}}),
@@ -172,6 +194,11 @@ CASES: Final[Mapping[str, Case]] = {
             "serviceaccount", "app", {"imagePullSecrets": [{"name": "own"}, {"name": "platform"}]}
         ),
         lambda site: {"name": "platform"} in site.get("serviceaccount", "app")["imagePullSecrets"],
+        True,
+    ),
+    "a generated secret of an account": Case(
+        lambda site: site.patch("serviceaccount", "app", {"secrets": [{"name": "own"}, {"name": "made"}]}),
+        lambda site: {"name": "made"} in site.get("serviceaccount", "app")["secrets"],
         True,
     ),
     "the bundle of a webhook": Case(
@@ -213,6 +240,7 @@ def gone(site: operator_site.Site) -> None:
     site.delete("clusterrole", f"{site.namespace}-part")
     site.delete("persistentvolume", site.namespace, waits=False)
     site.kubectl("delete", "storageclass", site.namespace)
+    site.kubectl("delete", "customresourcedefinition", "scaledobjects.keda.sh")
 
 
 @pytest.fixture
@@ -245,18 +273,21 @@ def test_what_others_made_of_objects_is_no_drift_and_stays_when_they_are_written
     parts = [
         workload("own"),
         workload("beside"),
+        workload("scaled"),
         workload("handed", HANDED),
         workload("plain"),
         OTHERS,
         FAILING,
     ]
     (module / "templates" / "app.yaml").write_text("".join(parts).replace("NAMESPACE", site.namespace))
-    site.kubectl("create", "-f", write(site, VOLUME))
+    site.kubectl("create", "-f", write(site, f"{VOLUME}---\n{KEDA}"))
+    site.kubectl("wait", "--for=condition=Established", "customresourcedefinition/scaledobjects.keda.sh")
     set_values(site)
     operator = site.start().wait_ready().wait_idle()
     modules.wait(operator, "web", Ready="True", Drifted="False")
     for name in ("beside", "handed"):
         site.kubectl("autoscale", f"deployment/{name}", "--max=9")
+    site.kubectl("create", "-f", write(site, SCALED))
     operator.wait_until(lambda: site.get("pvc", "data")["status"].get("phase") == "Bound", "it is bound")
     for case in CASES.values():
         case.write(site)
@@ -298,7 +329,7 @@ def test_what_others_made_of_objects_is_no_drift_and_stays_when_they_are_written
     set_values(site, **{**wanted, "image": "4"})
     (planned,) = json.loads(site.command("plan", "--output=json").stdout)["modules"]
     changed = {each["name"]: each["diff"] for each in planned["changes"]}
-    assert sorted(changed) == ["beside", "handed", "own", "plain"], "what stays is no change"
+    assert sorted(changed) == ["beside", "handed", "own", "plain", "scaled"], "what stays is no change"
     assert not [each for each in changed.values() if "-  replicas" in each]
     set_values(site, **wanted)
     again = site.start(DRIFT_MODE="correct").wait_ready().wait_idle()

@@ -82,20 +82,24 @@ def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, 
 
     ``namespace`` is that of the release.
     """
-    staying = {each.identity(namespace) for each in resources(after)}
-    return tuple(each for each in resources(before) if each.identity(namespace) not in staying)
+    return exchanged(before, after, (), namespace)[1]
 
 
 def exchanged(
     before: str, after: str, tried: Sequence[str], namespace: str
-) -> tuple[tuple[ManifestResource, ...], tuple[ManifestResource, ...]]:
-    """Return what the next manifest has more than the last one, and what it has not of that, or of tries."""
+) -> tuple[
+    tuple[ManifestResource, ...],
+    tuple[ManifestResource, ...],
+    tuple[ManifestResource, ...],
+]:
+    """Return what the next manifest has and the last one has not, what only that has, and what only tries."""
     had, has = resources(before), resources(after)
     known, staying = ({each.identity(namespace) for each in known} for known in (had, has))
-    more = (each for text in tried for each in resources(text))
+    more = dict.fromkeys(each for text in tried for each in resources(text))
     return (
         tuple(each for each in has if each.identity(namespace) not in known),
-        tuple(each for each in (*had, *more) if each.identity(namespace) not in staying),
+        tuple(each for each in had if each.identity(namespace) not in staying),
+        tuple(each for each in more if each.identity(namespace) not in staying | known),
     )
 
 

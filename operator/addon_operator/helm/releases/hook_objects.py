@@ -18,7 +18,8 @@ from addon_operator.modules import keeping, manifests
 from addon_operator.modules.health import pod_causes, resource_health
 
 _HOOK: Final = "helm.sh/hook"
-_WORK: Final = ("Job", "Pod")
+_JOB: Final = "Job"
+_WORK: Final = (_JOB, "Pod")
 _REMOVED: Final = frozenset(
     {*_WORK, "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 )
@@ -133,12 +134,14 @@ def _ends(body: manifests.Object) -> bool:
 
 def _changed_jobs(before: Sequence[str], after: str, namespace: str) -> Iterator[_Found]:
     templates: dict[manifests.Identity, list[object]] = {}
-    for manifest in before:
-        for resource, body in manifests.find_objects(manifest, lambda each: each.kind == "Job"):
+    # To read a whole manifest for nothing takes as long as all else here.
+    for manifest in (each for each in before if _JOB in each):
+        for resource, body in manifests.find_objects(manifest, lambda each: each.kind == _JOB):
             templates.setdefault(resource.identity(namespace), []).append(
                 (body.get("spec") or {}).get("template")
             )
-    for resource, body in manifests.find_objects(after, lambda each: each.identity(namespace) in templates):
+    wanted = manifests.find_objects(after, lambda each: each.identity(namespace) in templates)
+    for resource, body in wanted if templates else ():
         now = (body.get("spec") or {}).get("template")
         if any(each != now for each in templates[resource.identity(namespace)]):
             yield resource, body

@@ -258,13 +258,12 @@ class Keeper:
         is_moving = self._left.are_moving(self._place.namespace)
         return lambda resource: keeping.may_be_kept(resource) or is_moving(resource)
 
-    async def take_back(self, manifest: str, before: str = "") -> None:
-        """Have what the release has again, or gained from another one, be its own, and had not ``before``.
+    async def take_back(self, manifest: str, added: Collection[manifests.ManifestResource]) -> None:
+        """Have what was ``added`` to the release, again or from another one, be its own.
 
         The mark of what stays goes, and what Helm made of it for another release.
         """
-        place, may_be_marked = self._place, self.may_be_marked()
-        added = await asyncio.to_thread(manifests.dropped, manifest, before, place.namespace)
+        may_be_marked = self.may_be_marked()
         try:
             of_others = await self._others.bodies(added)
             looked_at = [each for each in added if each in of_others or may_be_marked(each)]

@@ -75,6 +75,8 @@ class ReleaseRun:
         self._applied = ""
         """What Helm has just applied, with its hooks; empty if that is not known."""
         self._going: tuple[manifests.ManifestResource, ...] = ()
+        self._gained: tuple[manifests.ManifestResource, ...] | None = None
+        self._lost: tuple[manifests.ManifestResource, ...] = ()
         self._tries = planner.tries_of(request)
 
     async def run(self) -> release_types.ReleaseOutcome:
@@ -194,10 +196,11 @@ class ReleaseRun:
         """
         with self._stopwatch.measured(release_types.Operation.CHECK):
             namespace = self._helm.places.of(self._request.module).namespace
-            gained, lost = await asyncio.to_thread(
+            gained, self._lost, of_tries = await asyncio.to_thread(
                 manifests.exchanged, had, manifest, self._tries.applied, namespace
             )
-            self._planner.left.moves.begin(self._request.module, gained, lost)
+            self._gained = gained
+            self._planner.left.moves.begin(self._request.module, gained, (*self._lost, *of_tries))
 
     async def _keep_live(
         self, plan: release_planning.ReleasePlan, before: str
@@ -320,10 +323,12 @@ class ReleaseRun:
             contextlib.suppress(helm_errors.ReleaseRecordError),
             self._stopwatch.measured(release_types.Operation.CHECK),
         ):
+            had, dropped = content.manifest, self._lost
             before, content, unserved = await self._planner.serve(before, content=content)
             self._had = content.manifest
             namespace = self._helm.places.of(self._request.module).namespace
-            dropped = await asyncio.to_thread(manifests.dropped, content.manifest, manifest, namespace)
+            if had != self._had:
+                dropped = await asyncio.to_thread(manifests.dropped, self._had, manifest, namespace)
             if self._helm.binary.major < left_over.APPLIES_SINCE:
                 less = await asyncio.to_thread(left_over.without_twins, self._had, manifest, namespace)
                 if less != self._had:
@@ -389,7 +394,10 @@ class ReleaseRun:
         await self._planner.clear_left(self._request.module, self._had, self._tries.applied_for_sure, applied)
         if self._helm.binary.major < left_over.APPLIES_SINCE:
             await self._keeper.remember_left([each for each in self._going if each not in self._left_out])
-        await self._keeper.take_back(applied, self._had)
+        if (gained := self._gained) is None:
+            gained = await asyncio.to_thread(manifests.resources, applied)
+        if applied:
+            await self._keeper.take_back(applied, [each for each in gained if each not in self._left_out])
         if self._left_out:
             # The record says what the chart has: when the other module drops it, it is applied from there.
             more = "".join(

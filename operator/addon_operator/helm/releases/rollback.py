@@ -126,11 +126,12 @@ class Rollback:
     async def _roll_back(self, last: release_records.Record, target: release_records.Record) -> None:
         module = self._request.module
         content, had = await self._records.content(target), ""
+        gained = await asyncio.to_thread(manifests.resources, content.manifest)
         await self._planner.set_aside(module, last, content.manifest)
         with contextlib.suppress(helm_errors.ForeignRecordError):
             last, now, unserved = await self._planner.serve(last)
             had, namespace = now.manifest, self._planner.helm.places.of(module).namespace
-            gained, dropped = await asyncio.to_thread(
+            gained, dropped, _ = await asyncio.to_thread(
                 manifests.exchanged, had, content.manifest, (), namespace
             )
             self._planner.left.moves.begin(module, gained, dropped)
@@ -148,7 +149,7 @@ class Rollback:
         )
         await self._planner.clear_left(module, "", [had], content.manifest)
         retaining = self._planner.keeper_of(self._request.module, self._request.others)
-        await retaining.take_back(content.manifest, had)
+        await retaining.take_back(content.manifest, gained)
 
     async def _remember(
         self, last: release_records.Record, target: release_records.Record, failed: Exception

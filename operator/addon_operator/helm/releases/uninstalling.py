@@ -165,7 +165,7 @@ class Uninstallation:
         kept = [each for each, found in live.items() if found and keeping.is_marked(found)]
         status = self._planner.calls.before_removal(record)
         found = await self._records.put_back(record, status, kept)
-        await self._keeper.take_back(content.manifest)
+        await self._keeper.take_back(content.manifest, resources)
         if content.began_before_removal:
             hooks = names.listed(content.began_before_removal, _NAMED)
             text = f"the removal is taken back, and what hooks of the chart did is not: {hooks}"

@@ -61,7 +61,7 @@ def main(
         binary = helm_site.helm4_binary() if helm == "4" else cluster.helm
         root = directory or pathlib.Path(passing)
         table, said = run(cluster, binary, charts, needed or {}, root, alone=alone)
-    sys.exit(_print(table, said))
+    sys.exit(shown(table, said))
 
 
 def run(
@@ -77,20 +77,29 @@ def run(
 
     They are left alone for ``alone`` minutes.
     """
+    with opened(cluster, helm, paths, values, root) as trial:
+        with futures.ThreadPoolExecutor(2) as pool:
+            found = pool.map(lambda each: packed.edits(each, helm), trial.charts)
+            trial.edits.update(zip(trial.names, found, strict=True))
+        table = dict(_steps(trial, other_writers.Others(cluster, trial.releases), alone * 60))
+    return table, trial.said
+
+
+@contextlib.contextmanager
+def opened(
+    cluster: handle.DevCluster,
+    helm: pathlib.Path,
+    paths: Sequence[pathlib.Path],
+    values: Mapping[str, Any],
+    root: pathlib.Path,
+) -> Iterator[scenario.Trial]:
+    """Make a module of each chart, and serve the charts as long as the trial goes on."""
     (root / "packed").mkdir(parents=True)
     charts = packed.find(paths, helm, root / "packed", values)
-    with futures.ThreadPoolExecutor(2) as pool:
-        edits = dict(
-            zip(
-                (each.name for each in charts),
-                pool.map(lambda each: packed.edits(each, helm), charts),
-                strict=True,
-            )
-        )
     site = operator_site.Site(cluster, cluster.namespace("trial"), root / "site")
     site.use_helm(helm, validates=True)
     releases = release_view.Releases(cluster, site.namespace)
-    trial = scenario.Trial(charts, site, releases, edits, {})
+    trial = scenario.Trial(charts, site, releases, {}, {})
     with (
         chart_repositories.registry(helm, root) as registry,
         contextlib.closing(site),
@@ -99,8 +108,7 @@ def run(
         for chart in charts:
             registry.push(chart.archive)
         trial.write_modules(registry.address)
-        table = dict(_steps(trial, other_writers.Others(cluster, releases), alone * 60))
-    return table, trial.said
+        yield trial
 
 
 def _steps(
@@ -108,23 +116,23 @@ def _steps(
 ) -> Iterator[tuple[str, scenario.Told]]:
     """Do all steps, one after another."""
     before = trial.releases.all_objects()
-    yield _timed("lint", trial.lint)
-    yield _timed("plan", trial.plan, "install")
+    yield timed("lint", trial.lint)
+    yield timed("plan", trial.plan, "install")
     operator, told = trial.install()
     yield "install", told
-    yield _timed("plan after", trial.plan, "nothing")
+    yield timed("plan after", trial.plan, "nothing")
     operator, told = trial.restart(operator)
     yield "restart", told
-    yield _timed("alone", trial.leave_alone, others, operator, alone)
-    yield _timed("heal", trial.heal)
-    yield _timed("edit", trial.edit)
+    yield timed("alone", trial.leave_alone, others, operator, alone)
+    yield timed("heal", trial.heal)
+    yield timed("edit", trial.edit)
     for sort in (packed.Edit.SCHEMA, packed.Edit.RENDER, packed.Edit.API):
-        yield _timed(sort, trial.wrong, sort, operator)
-    yield _timed("off", trial.switch_off, before)
+        yield timed(sort, trial.wrong, sort, operator)
+    yield timed("off", trial.switch_off, before)
     operator.stop()
 
 
-def _timed(
+def timed(
     step: str, do: Callable[_Given, scenario.Told], *given: _Given.args, **named: _Given.kwargs
 ) -> tuple[str, scenario.Told]:
     began = time.monotonic()
@@ -134,7 +142,7 @@ def _timed(
     return step, told
 
 
-def _print(table: Table, said: Mapping[tuple[str, str], str]) -> int:
+def shown(table: Table, said: Mapping[tuple[str, str], str]) -> int:
     """Print what became of the charts; return the exit code."""
     shown = rich.table.Table(box=None, pad_edge=False)
     for title in ("CHART", *table):

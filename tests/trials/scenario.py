@@ -20,6 +20,9 @@ _QUIET: Final = 4.0
 _COMPARED: Final = ("data", "rules")
 _CHANGED_EACH_TIME: Final = "at each write"
 _DONE: Final = ("Ready", "Failed")
+_PULLED_YET: Final = "is still being pulled"
+_INSTALLED: Final = 20.0
+"""Seconds that a chart may take more to be installed, as they are installed one after another."""
 
 Told = dict[str, str]
 """What became of each chart, by its name; what is wrong begins with :data:`BAD`."""
@@ -34,7 +37,7 @@ class Trial:
     """Those that go on: one that cannot be installed is left out."""
     site: operator_site.Site
     releases: release_view.Releases
-    edits: Mapping[str, dict[packed.Edit, dict[str, Any]]]
+    edits: dict[str, dict[packed.Edit, dict[str, Any]]]
     """What to set, by chart."""
     said: dict[tuple[str, str], str]
     """Errors of the operator, by chart and edit."""
@@ -92,10 +95,17 @@ class Trial:
             for name in self.names
         }
 
-    def install(self) -> tuple[operator_process.OperatorProcess, Told]:
+    def install(self, **settings: str) -> tuple[operator_process.OperatorProcess, Told]:
         """Start an operator."""
-        operator = self.site.start(CONVERGE_ON_FAILURE="continue", LOG_TYPE="json")
-        told = self._until(self.names, lambda name, states: states.get(name) in _DONE)
+        operator = self.site.start(CONVERGE_ON_FAILURE="continue", LOG_TYPE="json", **settings)
+        told = self._until(
+            self.names,
+            lambda name, states: (
+                states.get(name) == "Ready"
+                or (states.get(name) == "Failed" and _PULLED_YET not in self.error(name))
+            ),
+            patience=PATIENCE + _INSTALLED * len(self.charts),
+        )
         for chart in list(self.charts):
             if self.states().get(chart.name) != "Ready":
                 told[chart.name] = f"{BAD}{self.error(chart.name)}"
@@ -105,21 +115,25 @@ class Trial:
         return operator, told
 
     def restart(
-        self, operator: operator_process.OperatorProcess
+        self, operator: operator_process.OperatorProcess, **settings: str
     ) -> tuple[operator_process.OperatorProcess, Told]:
         """End the operator and start another one: no release may get a revision."""
         before = self.releases.revisions()
         operator.stop()
         calls = len(self.site.helm_calls())
         began = time.monotonic()
-        after = self.site.start(CONVERGE_ON_FAILURE="continue", LOG_TYPE="json")
+        after = self.site.start(CONVERGE_ON_FAILURE="continue", LOG_TYPE="json", **settings)
         after.wait_until(lambda: after.get("/readyz").status == 200, "it is ready", deadline=PATIENCE)
         text = f"ok {time.monotonic() - began:.0f}s, {len(self.site.helm_calls()) - calls} calls of helm"
-        now = self.releases.revisions()
-        return after, {
-            name: text if now.get(name) == before.get(name) else f"{BAD}{now.get(name)}"
-            for name in self.names
-        }
+        self._until(self.names, lambda name, states: states.get(name) in _DONE)
+        now, states = self.releases.revisions(), self.states()
+        told = dict.fromkeys(self.names, text)
+        for name in self.names:
+            if now.get(name) != before.get(name):
+                told[name] = f"{BAD}revisions {before.get(name)} → {now.get(name)}"
+            elif states.get(name) != "Ready":
+                told[name] = f"{BAD}{states.get(name)}: {self.error(name)}"
+        return after, told
 
     def leave_alone(
         self, others: other_writers.Others, operator: operator_process.OperatorProcess, seconds: float
@@ -286,10 +300,15 @@ class Trial:
     def _set(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
         self.site.config(**{self.key(name): yaml.safe_dump(dict(each)) for name, each in sections.items()})
 
-    def _until(self, charts: Iterable[str], reached: Callable[[str, Mapping[str, str]], bool]) -> Told:
+    def _until(
+        self,
+        charts: Iterable[str],
+        reached: Callable[[str, Mapping[str, str]], bool],
+        patience: float = PATIENCE,
+    ) -> Told:
         """Wait for each chart; what is told is the time."""
         began, told, waiting = time.monotonic(), {}, list(charts)
-        while waiting and time.monotonic() - began < PATIENCE:
+        while waiting and time.monotonic() - began < patience:
             states = self.states()
             for name in list(waiting):
                 if reached(name, states):
@@ -297,7 +316,7 @@ class Trial:
                     waiting.remove(name)
             time.sleep(_POLL)
         return told | {
-            name: f"{BAD}in {PATIENCE:g} s: {self.states().get(name)} {self.error(name)}" for name in waiting
+            name: f"{BAD}in {patience:g} s: {self.states().get(name)} {self.error(name)}" for name in waiting
         }
 
 

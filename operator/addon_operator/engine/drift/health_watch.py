@@ -7,6 +7,7 @@ Of each object nothing is kept but the verdict about it.
 import abc
 import asyncio
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -153,6 +154,8 @@ class HealthWatch(object_changes.ObjectListener):
         self.reason: str | None = None
         """Why objects cannot be followed just now."""
         self._is_synced = False
+        self._silent_from: float | None = None
+        """When the kind counts as one without statuses; ``None`` until somebody asks after a change."""
 
     def open(self, watches: informers.Informers) -> None:
         """Begin to follow the objects."""
@@ -192,28 +195,21 @@ class HealthWatch(object_changes.ObjectListener):
         if self._subscription is None or (entry := self._subscription.entry(key)) is None:
             return None
         found = _read(entry)
-        if found.health.heals_at is not None and self._has_no_statuses(self._subscription, now):
-            return FINE
-        return found
-
-    @staticmethod
-    def _has_no_statuses(subscription: informers.Subscription, now: float) -> bool:
-        """Say whether objects of the kind that are older than a minute are there, and have no status."""
-        is_any_old = False
-        for entry in subscription.snapshot():
-            heals_at = _read(entry).health.heals_at
-            if entry != _SILENT.entry and heals_at is None:
-                return False
-            is_any_old = is_any_old or heals_at is None or heals_at <= now
-        return is_any_old
+        if found.health.heals_at is None:
+            return found
+        if self._silent_from is None:
+            self._silent_from = _silent_from(self._subscription.snapshot())
+        return FINE if self._silent_from <= now else found
 
     def synced(self) -> None:
         """Take the first complete list."""
+        self._silent_from = None
         self._is_synced = self.is_known = True
         self._listener.verdicts_changed(self._modules())
 
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
         """Take other verdicts."""
+        self._silent_from = None
         concerned = frozenset[names.ModuleName]().union(
             *(self._wanted.get(change.key, frozenset()) for change in changes)
         )
@@ -228,3 +224,14 @@ class HealthWatch(object_changes.ObjectListener):
 
     def _modules(self) -> frozenset[names.ModuleName]:
         return frozenset(self._of_module)
+
+
+def _silent_from(entries: Iterable[bytes]) -> float:
+    """Return when the first of these objects is a minute old; never, if one of them has a status."""
+    first = math.inf
+    for entry in entries:
+        heals_at = 0.0 if entry == _SILENT.entry else _read(entry).health.heals_at
+        if heals_at is None:
+            return math.inf
+        first = min(first, heals_at)
+    return first

@@ -97,6 +97,8 @@ _ENDS: Final = frozenset({
     "available", "complete", "completed", "done", "finished", "ready", "running", "succeeded", "successful",
 })  # fmt: skip
 """Last words of reasons for a condition under way that has come to its end."""
+_ONLY_ENDS: Final = frozenset({"complete", "completed", "done", "finished"})
+"""Words of conditions that say that something has ended; the reason says how."""
 _PLACED: Final = "scheduled"
 """As a condition, something has its place; as a phase, it waits for its turn."""
 _PARENTS_OF_OTHERS: Final = "NoMatchingParent"
@@ -188,6 +190,7 @@ def decisive(resource: KubernetesObject) -> Word | None:
         *_of_conditions(status, _mapping(resource.get("metadata")).get("generation")),
         *_of_fields(str(resource.get("kind")), status),
         *_of_replicas(spec, status, rolling.get("partition")),
+        *_of_no_replicas(spec, status),
     )
     return max(found, key=lambda word: word.polarity, default=None)
 
@@ -251,7 +254,9 @@ def _of_condition(meaning: Polarity | None, decides: str, one: Mapping[str, Any]
     status = str(one.get("status")).capitalize()
     of_reason = polarity_of(reason)
     has_ended = not _ENDS.isdisjoint(words(reason[:_LONGEST])[-1:])
-    if (found := _of_status(meaning, status, of_reason, has_ended=has_ended)) is None:
+    if (
+        found := _of_status(meaning, status, of_reason, has_ended=has_ended, is_end=decides in _ONLY_ENDS)
+    ) is None:
         return None
     if meaning is Polarity.WELL and status == "False" and of_reason in (None, Polarity.WELL):
         is_wrong = decides in _VERDICTS or _is_bad_news(said(one))
@@ -263,13 +268,13 @@ def _of_condition(meaning: Polarity | None, decides: str, one: Mapping[str, Any]
 
 
 def _of_status(
-    meaning: Polarity | None, status: str, of_reason: Polarity | None, *, has_ended: bool
+    meaning: Polarity | None, status: str, of_reason: Polarity | None, *, has_ended: bool, is_end: bool
 ) -> Polarity | None:
     if meaning is Polarity.UNDER_WAY:
         return _of_progress(status, of_reason, has_ended=has_ended)
     if meaning is Polarity.WELL:
         if status == "True":
-            return Polarity.WELL
+            return Polarity.ILL if is_end and of_reason is Polarity.ILL else Polarity.WELL
         return Polarity.UNDER_WAY if of_reason in (None, Polarity.WELL) else of_reason
     if status == "False":
         # Of what the table does not know, only the reason says whether it is well that it is false.
@@ -305,6 +310,8 @@ def _of_fields(kind: str, status: Mapping[str, Any]) -> Iterator[Word]:
             yield Word(Polarity.ILL, f"{key}: {str(text)[:_LONGEST]}", place)
         elif isinstance(value, str) and names[-1] in _FIELDS:
             yield from _of_value(place, value, is_work=is_work)
+        elif value and isinstance(value, list) and names[0] == "failed":
+            yield Word(Polarity.ILL, f"{key} has {len(value)}", place)
         elif isinstance(value, dict | list):
             for entry in _entries(value):
                 for inner in sorted(_FIELDS & entry.keys()):
@@ -329,5 +336,14 @@ def _of_replicas(spec: Mapping[str, Any], status: Mapping[str, Any], kept: objec
         count = status.get(key)
         # A partition says how many pods keep the old revision.
         spared = kept if done == "updated" and type(kept) is int else 0
-        if type(wanted) is int and type(count) is int and count < wanted - spared:
+        if type(wanted) is not int or type(count) is not int:
+            continue
+        if count < wanted - spared:
             yield Word(Polarity.UNDER_WAY, f"{count} of {wanted} pods {done}", f"status.{key}")
+        else:
+            yield Word(Polarity.WELL, "", f"status.{key}")
+
+
+def _of_no_replicas(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[Word]:
+    if type(spec.get("replicas")) is int and spec["replicas"] == 0 and not status.get("replicas"):
+        yield Word(Polarity.WISH, "spec.replicas is 0", "spec.replicas")

@@ -29,6 +29,8 @@ _ON_DELETE: Final = (
     "pods of the last revision come when somebody deletes the others",
     "spec.updateStrategy.type",
 )
+_JUDGED: Final = ("conditions", "parents", "ancestors")
+"""Lists of a status that its controllers fill when they have looked at the object."""
 _MOST_DIGITS: Final = 20
 _NO_DEADLINE: Final = 2**31 - 1
 """As ``progressDeadlineSeconds``, the controller takes it for none."""
@@ -114,7 +116,7 @@ def _generation(resource: KubernetesObject) -> ResourceHealth | None:
     observed = _number(resource, "status", "observedGeneration")
     if observed is None and (text := _text(resource, "status", "observedGeneration")).isdecimal():
         observed = int(text[:_MOST_DIGITS])
-    if generation is None or observed is None or generation == observed:
+    if generation is None or observed is None or generation <= observed:
         return None
     unseen = _progressing(f"its controller has not seen the last change yet (generation {generation})")
     return dataclasses.replace(unseen, rule="status.observedGeneration")
@@ -124,7 +126,7 @@ def _by_words(resource: KubernetesObject, now: float, *, has_status: bool) -> Re
     word = health_words.decisive(resource)
     if word is None:
         status = resource.get("status")
-        is_empty = not status or (isinstance(status, dict) and isinstance(status.get("conditions"), list))
+        is_empty = not status or any(isinstance(_field(resource, "status", key), list) for key in _JUDGED)
         return _without_status(resource, now) if has_status and is_empty else HEALTHY
     state, fails_at = _STATES[word.polarity], None
     if state is HealthState.FAILED and not word.is_final:

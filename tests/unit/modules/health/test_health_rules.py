@@ -118,6 +118,19 @@ def conditions(**each: str) -> dict[str, object]:
 
 
 GLOO, SCALER = ("gateway.solo.io/v1", "RouteTable"), ("autoscaling/v2", "HorizontalPodAutoscaler")
+QUEUES, SCHEDULE = ("rabbitmq.com/v1beta1", "RabbitmqCluster"), ("argoproj.io/v1alpha1", "CronWorkflow")
+BUCKET, MODEL = ("s3.aws.upbound.io/v1beta1", "Bucket"), ("serving.kserve.io/v1beta1", "InferenceService")
+MARIA, SOURCE = (
+    ("k8s.mariadb.com/v1alpha1", "MariaDB"),
+    ("grafana.integreatly.org/v1beta1", "GrafanaDatasource"),
+)
+CHECK, POLICY = (
+    ("cluster.x-k8s.io/v1beta1", "MachineHealthCheck"),
+    (
+        "nmstate.io/v1",
+        "NodeNetworkConfigurationPolicy",
+    ),
+)
 REPOSITORY = ("source.toolkit.fluxcd.io/v1", "HelmRepository")
 
 
@@ -132,6 +145,30 @@ REPOSITORY = ("source.toolkit.fluxcd.io/v1", "HelmRepository")
         (REPOSITORY, {"spec": {"type": "oci"}}, HealthState.HEALTHY),
         (REPOSITORY, {"spec": {}} | conditions(Ready="True"), HealthState.HEALTHY),
         (REPOSITORY, {"spec": {}} | conditions(Ready="False"), HealthState.FAILED),
+        (
+            QUEUES,
+            conditions(
+                AllReplicasReady="True", ClusterAvailable="True", ReconcileSuccess="True", NoWarnings="False"
+            ),
+            HealthState.HEALTHY,
+        ),
+        (QUEUES, conditions(AllReplicasReady="False", ReconcileSuccess="Unknown"), HealthState.PROGRESSING),
+        (QUEUES, conditions(AllReplicasReady="True", ReconcileSuccess="False"), HealthState.FAILED),
+        (SCHEDULE, {}, HealthState.HEALTHY),
+        (SCHEDULE, conditions(SubmissionError="True"), HealthState.FAILED),
+        (BUCKET, conditions(Synced="True"), HealthState.PROGRESSING),
+        (BUCKET, conditions(Synced="True", Ready="True"), HealthState.HEALTHY),
+        (BUCKET, conditions(Synced="False", Ready="True"), HealthState.FAILED),
+        (MODEL, {"status": {"modelStatus": {"transitionStatus": "InvalidSpec"}}}, HealthState.FAILED),
+        (MODEL, conditions(Ready="True"), HealthState.HEALTHY),
+        (MARIA, conditions(Ready="True", Updated="False"), HealthState.PROGRESSING),
+        (MARIA, conditions(Ready="True", Updated="True"), HealthState.HEALTHY),
+        (SOURCE, {"status": {"hash": "a", "lastMessage": "no such host"}}, HealthState.FAILED),
+        (SOURCE, {"status": {"NoMatchingInstances": True}}, HealthState.PROGRESSING),
+        (SOURCE, conditions(DatasourceSynchronized="True"), HealthState.HEALTHY),
+        (CHECK, conditions(RemediationAllowed="True"), HealthState.HEALTHY),
+        (CHECK, conditions(RemediationAllowed="False"), HealthState.FAILED),
+        (POLICY, conditions(Available="False", Ignored="True"), HealthState.HEALTHY),
     ],
 )
 def test_kinds_with_words_of_their_own_are_as_their_rules_say(

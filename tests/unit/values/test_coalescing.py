@@ -200,26 +200,27 @@ TWICE = ({"name": "db", "alias": "one"}, {"name": "db", "alias": "two"})
         (chain(24, *TWICE), "more than 1000 charts within the chart; remove some"),
         (chart("web", {}, *(chart(f"db{number}", {}) for number in range(1000))), "more than 1000 charts"),
         (chain(500), "more than 32 levels deep within each other"),
-        (chart("web", {"text": "x" * (33 << 20)}), "have more than 32 MiB; remove some"),
+        (chart("web", {"text": "x" * (3 << 20)}), "have more than 2 MiB; remove some"),
         (
-            chart("web", {}, *(chart(f"db{number}", {"text": "x" * (11 << 20)}) for number in range(3))),
-            "have more than 32 MiB; remove some",
+            chart("web", {}, *(chart(f"db{number}", {"text": "x" * (1 << 20)}) for number in range(3))),
+            "have more than 2 MiB; remove some",
         ),
         (
             chart(
                 "web",
-                {"text": "x" * (4 << 20)},
+                {"text": "x" * (1 << 18)},
                 chart("db", {}),
                 dependencies=[{"name": "db", "import-values": ["data"] * 9}],
             ),
-            "have more than 32 MiB; remove some",
+            "have more than 2 MiB; remove some",
         ),
     ],
     ids=["aliases of aliases", "one more", "levels", "values", "values within", "imports"],
 )
 def test_charts_within_are_counted_before_their_values_are_worked_out(
-    large: coalescing.Chart, said: str
+    large: coalescing.Chart, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(coalescing, "MAX_BYTES", 2 << 20)
     with pytest.raises(coalescing.TooManyChartsError, match=said):
         coalescing.check_size(large)
 

@@ -87,7 +87,10 @@ def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: op
     assert '<b id="count-ready">1</b>' in page
     assert "<dt>Revision</dt><dd>1</dd>" in page
     site.config(web="data: ''")
+    # What stays is remembered before Helm is called.
+    first.wait_until(lambda: site.deployed() == {"web": 2}, "the definition is out of the release")
     before = first.wait_until(lambda: kept(site), "the first leader remembers what stays of the release")
+    first.wait_idle()
     assert lease(site)["holderIdentity"].startswith("first")
     first.terminate()
     wait_leads(second)

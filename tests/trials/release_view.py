@@ -67,7 +67,7 @@ class Releases:
 
     def things(self, chart: str) -> list[Thing]:
         """Return what the deployed revision has, without what outlives it."""
-        manifest = yaml.load_all(self._record(chart)["manifest"], Loader=yaml.CSafeLoader)
+        manifest = yaml.load_all(self._record(chart).get("manifest") or "", Loader=yaml.CSafeLoader)
         bodies = [body for body in manifest if body and body["kind"] not in _STAYS]
         return [Thing(self._path(body, chart), body["kind"]) for body in bodies]
 

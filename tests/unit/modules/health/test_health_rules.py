@@ -118,6 +118,7 @@ def conditions(**each: str) -> dict[str, object]:
 
 
 GLOO, SCALER = ("gateway.solo.io/v1", "RouteTable"), ("autoscaling/v2", "HorizontalPodAutoscaler")
+CREATING = {"type": "NotReady", "status": "True", "reason": "Creating"}
 QUEUES, SCHEDULE = ("rabbitmq.com/v1beta1", "RabbitmqCluster"), ("argoproj.io/v1alpha1", "CronWorkflow")
 BUCKET, MODEL = ("s3.aws.upbound.io/v1beta1", "Bucket"), ("serving.kserve.io/v1beta1", "InferenceService")
 MARIA, SOURCE = (
@@ -131,6 +132,13 @@ CHECK, POLICY = (
         "NodeNetworkConfigurationPolicy",
     ),
 )
+STORE, VOLUME = ("velero.io/v1", "BackupStorageLocation"), ("longhorn.io/v1beta2", "Volume")
+TARGET, KAFKA = ("longhorn.io/v1beta2", "BackupTarget"), ("kafka.strimzi.io/v1beta2", "Kafka")
+DATABASE, TEMPLATE = (
+    ("postgresql.cnpg.io/v1", "Database"),
+    ("templates.gatekeeper.sh/v1", "ConstraintTemplate"),
+)
+SERVICE, VAULT = ("serving.knative.dev/v1", "Service"), ("secrets.hashicorp.com/v1beta1", "VaultConnection")
 REPOSITORY = ("source.toolkit.fluxcd.io/v1", "HelmRepository")
 
 
@@ -168,6 +176,23 @@ REPOSITORY = ("source.toolkit.fluxcd.io/v1", "HelmRepository")
         (SOURCE, conditions(DatasourceSynchronized="True"), HealthState.HEALTHY),
         (CHECK, conditions(RemediationAllowed="True"), HealthState.HEALTHY),
         (CHECK, conditions(RemediationAllowed="False"), HealthState.FAILED),
+        (STORE, {"status": {"phase": "Unavailable"}}, HealthState.FAILED),
+        (STORE, {"status": {"phase": "Available"}}, HealthState.HEALTHY),
+        (VOLUME, {"status": {"state": "attached", "robustness": "degraded"}}, HealthState.PROGRESSING),
+        (VOLUME, {"status": {"state": "detached", "robustness": "unknown"}}, HealthState.HEALTHY),
+        (TARGET, {"status": {"available": True}}, HealthState.HEALTHY),
+        (TARGET, conditions(Unavailable="True"), HealthState.FAILED),
+        (KAFKA, conditions(Ready="True", Warning="True"), HealthState.HEALTHY),
+        (KAFKA, {"status": {"conditions": [CREATING]}}, HealthState.PROGRESSING),
+        (KAFKA, {"status": {"conditions": [CREATING | {"reason": "TimeoutException"}]}}, HealthState.FAILED),
+        (DATABASE, {"status": {"applied": False}}, HealthState.FAILED),
+        (DATABASE, {"status": {"applied": True}}, HealthState.HEALTHY),
+        (TEMPLATE, {"status": {"created": True, "byPod": [{"id": "a"}]}}, HealthState.HEALTHY),
+        (TEMPLATE, {"status": {"created": True, "byPod": [{"errors": [{}]}]}}, HealthState.FAILED),
+        (SERVICE, conditions(Ready="Unknown"), HealthState.PROGRESSING),
+        (SERVICE, conditions(Ready="False"), HealthState.FAILED),
+        (VAULT, {"status": {"valid": False}}, HealthState.FAILED),
+        (VAULT, {"status": {"valid": True}}, HealthState.HEALTHY),
         (POLICY, conditions(Available="False", Ignored="True"), HealthState.HEALTHY),
     ],
 )

@@ -5,7 +5,6 @@ another one, which can be ended. Whatever else is done with values is linear in 
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -66,7 +65,7 @@ class Inspector:
         schema = checked.config
         if schema is None or not schema.has_rules:
             before = None
-        source = (schema or checked.values or _NO_SCHEMA).source
+        source = next((each.source for each in (schema, checked.values) if each is not None), "")
         return self._violations(key, source, _config_violations, key, files, config, before, checked)
 
     def values_violations(
@@ -111,14 +110,6 @@ HERE: Final = Inspector()
 """For tests, and for whoever checks files of his own and can end the process."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _NoSchema:
-    source: str = "values"
-
-
-_NO_SCHEMA: Final = _NoSchema()
-
-
 def configured(
     files: json_types.JsonObject, config: json_types.JsonObject, section_schemas: schemas.SectionSchemas
 ) -> json_types.JsonObject:
@@ -136,7 +127,7 @@ def _config_violations(
     before: json_types.JsonObject | None,
     checked: schemas.SectionSchemas,
 ) -> Violations:
-    source = (checked.values or checked.config or _NO_SCHEMA).source
+    source = next((each.source for each in (checked.values, checked.config) if each is not None), "values")
 
     def of_section(rule: str) -> Violations:
         return [schema_violations.Violation(key, rule, None, source, (key,))]

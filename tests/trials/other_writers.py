@@ -16,6 +16,12 @@ _SCALED: Final = frozenset({"Deployment", "StatefulSet"})
 _UNMARKED: Final = frozenset({"Namespace", "CustomResourceDefinition"})
 _MARK: Final = "trial.example.com/round"
 _POLICIES: Final = """\
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: trial, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: trial.example.com/none
+allowVolumeExpansion: true
+---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: pods.trial.example.com}
@@ -76,11 +82,11 @@ class Others:
         """How many they were not allowed to write."""
 
     def arrive(self) -> None:
-        """Make the policies, which count from now on."""
+        """Make the policies and a class of storage, which count from now on."""
         self._cluster.run_kubectl("apply", "-f", "-", stdin=_POLICIES)
 
     def leave(self) -> None:
-        """Remove the policies and the autoscalers."""
+        """Remove these and the autoscalers."""
         self._cluster.run_kubectl("delete", "-f", "-", stdin=_POLICIES)
         for place in self._autoscalers:
             self._releases.api.request("DELETE", place)
@@ -93,9 +99,8 @@ class Others:
                 self._scale(thing)
             elif thing.kind == "ServiceAccount":
                 self._add_pull_secret(thing)
-            elif thing.kind == "PersistentVolumeClaim":
-                more = {"spec": {"resources": {"requests": {"storage": f"{500 + self._round}Gi"}}}}
-                self._patch(thing.path, more, "kubectl-edit")
+            elif thing.kind == release_view.CLAIM:
+                self._enlarge(thing)
             elif thing.kind.endswith("WebhookConfiguration"):
                 self._inject(thing)
             if thing.kind not in _UNMARKED:
@@ -117,6 +122,30 @@ class Others:
             "PATCH", f"{place}?fieldManager=trial", body, "application/apply-patch+yaml"
         )
         self._patch(f"{thing.path}/scale", {"spec": {"replicas": 1 + self._round % 2}}, "autoscaler")
+
+    def _enlarge(self, thing: release_view.Thing) -> None:
+        """Give a claim its volume, once, and more room from then on: only a bound claim can grow."""
+        claim = self._releases.read(thing)
+        metadata, spec = claim["metadata"], claim["spec"]
+        if spec.get("storageClassName") and not spec.get("volumeName"):
+            name = f"trial-{metadata['uid']}"
+            body = {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": name},
+                "spec": {
+                    "capacity": spec["resources"]["requests"],
+                    "accessModes": spec["accessModes"],
+                    "storageClassName": spec["storageClassName"],
+                    "claimRef": {"namespace": metadata["namespace"], "name": metadata["name"]},
+                    "hostPath": {"path": "/trial"},
+                },
+            }
+            place = f"/api/v1/persistentvolumes/{name}?fieldManager=trial"
+            self._releases.api.request("PATCH", place, body, "application/apply-patch+yaml")
+        elif claim["status"].get("phase") == "Bound":
+            more = {"spec": {"resources": {"requests": {"storage": f"{500 + self._round}Gi"}}}}
+            self._patch(thing.path, more, "kubectl-edit")
 
     def _add_pull_secret(self, thing: release_view.Thing) -> None:
         secrets = self._releases.read(thing).get("imagePullSecrets") or []

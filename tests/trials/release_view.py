@@ -14,7 +14,8 @@ import yaml
 from addon_operator.devcluster import handle
 from tests.benchmarks import surroundings
 
-_STAYS: Final = frozenset({"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim"})
+CLAIM: Final = "PersistentVolumeClaim"
+_STAYS: Final = frozenset({"Namespace", "CustomResourceDefinition", CLAIM})
 _PASSING: Final = frozenset(
     {
         "events",
@@ -67,9 +68,15 @@ class Releases:
 
     def things(self, chart: str) -> list[Thing]:
         """Return what the deployed revision has, without what outlives it."""
+        return [each for each in self._all_things(chart) if each.kind not in _STAYS]
+
+    def claims(self, chart: str) -> list[Thing]:
+        """Return the claims of the deployed revision."""
+        return [each for each in self._all_things(chart) if each.kind == CLAIM]
+
+    def _all_things(self, chart: str) -> list[Thing]:
         manifest = yaml.load_all(self._record(chart).get("manifest") or "", Loader=yaml.CSafeLoader)
-        bodies = [body for body in manifest if body and body["kind"] not in _STAYS]
-        return [Thing(self._path(body, chart), body["kind"]) for body in bodies]
+        return [Thing(self._path(body, chart), body["kind"]) for body in manifest if body]
 
     def hook_objects(self, chart: str) -> set[str]:
         """Return ``Kind/name`` of the objects of Helm's hooks, which Helm leaves."""

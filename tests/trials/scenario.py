@@ -140,7 +140,7 @@ class Trial:
     ) -> Told:
         """Let others do what is theirs for so long: nothing of that is drift, nor makes a revision."""
         before = self.releases.revisions()
-        things = {name: self.releases.things(name) for name in self.names}
+        things = {name: [*self.releases.things(name), *self.releases.claims(name)] for name in self.names}
         told: Told = {}
         until = time.monotonic() + seconds
         others.arrive()

@@ -13,9 +13,20 @@ from tests.integration import module_objects, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
-CASES: Final = ("upgraded", "disabled", "healed", "drifted", "backed", "stuck", "hidden", "split", "packed")
+CASES: Final = (
+    "upgraded",
+    "disabled",
+    "healed",
+    "drifted",
+    "backed",
+    "stuck",
+    "hidden",
+    "split",
+    "packed",
+    "older",
+)
 BREAKS: Final = """\
-{{ if .Values.backed.fails }}
+{{ if .Values.NAME.fails }}
 apiVersion: v1
 kind: Service
 metadata: {name: wrong}
@@ -73,13 +84,21 @@ class Attack:
         manifest = f"{victim}\n---\n{planted}\n---\n{own}\n---\n{hidden}"
         return {"manifest": manifest, "hooks": [hook]}
 
-    def edit(self, case: str, number: int = 1) -> None:
+    def edit(self, case: str) -> None:
         """Have the record of a real release say that."""
+        self._change(case, 1, lambda decoded: {**decoded, **self.content(case)})
+
+    def restate(self, case: str, number: int, status: str) -> None:
+        """Change the status of a revision where the operator and where Helm look for it."""
+        self._change(case, number, lambda found: {**found, "info": {**found["info"], "status": status}})
+        self._site.label(self._kind, f"sh.helm.release.v1.{case}.v{number}", {"status": status}, self.edge)
+
+    def _change(self, case: str, number: int, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         name = f"sh.helm.release.v1.{case}.v{number}"
         stored = self._site.get(self._kind, name, self.edge)["data"]["release"]
         is_secret = self._kind == "secret"
         text = base64.b64decode(base64.b64decode(stored) if is_secret else stored)
-        changed = {**json.loads(gzip.decompress(text)), **self.content(case)}
+        changed = change(json.loads(gzip.decompress(text)))
         self._site.patch(self._kind, name, {"data": {"release": self._stored(changed)}}, namespace=self.edge)
 
     def mark(self, case: str, status: str) -> None:
@@ -113,6 +132,17 @@ class Attack:
         self.forge("hidden", self.edge, label="x", number=100)
         self.mark("split", "failed")
 
+    def begin(self) -> None:
+        """Do all of it."""
+        for case in {*CASES} - {"stuck", "hidden", "older"}:
+            self.edit(case)
+        self.mark("stuck", "uninstalling")
+        # What was deployed is not to be the revision that is gone back to.
+        self.restate("older", 2, "failed")
+        self.lie()
+        self.forge("guest", self.edge)
+        self.forge("stranger", self.strange)
+
     def delete(self, case: str, label: str) -> None:
         """Delete a record, as a person does whom the operator has told so."""
         self._site.delete(self._kind, f"sh.helm.release.v1.{case}.v{label}", namespace=self.edge)
@@ -125,7 +155,11 @@ class Attack:
 def see_lies_refused(
     attack: Attack, operator: operator_process.OperatorProcess, told: Callable[[str], str]
 ) -> None:
-    """A record that says one thing outside and another inside; deleted then."""
+    """No rollback by a record of others, and none beyond what was deployed. A record that says one thing
+    outside and another inside; deleted then.
+    """
+    operator.wait_until(lambda: "there is no rollback" in told("backed"), "no rollback")
+    operator.wait_until(lambda: "taken back to revision 2" in told("older"), "a rollback")
     lies = {"hidden": "x", "split": "1", "packed": "1"}
     operator.wait_until(lambda: all("is not what its name" in told(each) for each in lies), "all are refused")
     for case, label in lies.items():
@@ -149,22 +183,23 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
         data_of = {"a": f'{{{{ .Values.{case}.a | default "one" }}}}'}
         drift = {"mode": "correct" if case == "drifted" else "warn"}
         attack.module(f"010-{case}", data_of, remediation={"rollback": True}, drift=drift)
-    (site.modules / "010-backed" / "templates" / "more.yaml").write_text(BREAKS)
+    for case in ("backed", "older"):
+        more = site.modules / f"010-{case}" / "templates" / "more.yaml"
+        more.write_text(BREAKS.replace("NAME", case))
     site.kubectl("create", "namespace", attack.strange)
     seen = module_objects.Modules(site, devcluster)
-    operator = site.start(HELM_DRIVER=driver).wait_ready().wait_idle()
-    victims = {each: attack.victim(f"victim-{each}") for each in (*CASES, "guest", "stranger")}
-    own = {each: attack.uid(each, attack.edge) for each in CASES}
-    for case in {*CASES} - {"stuck", "hidden"}:
-        attack.edit(case)
-    attack.mark("stuck", "uninstalling")
-    attack.lie()
-    attack.forge("guest", attack.edge)
-    attack.forge("stranger", attack.strange)
 
     def data(case: str) -> str | None:
         found = site.find("configmap", case, attack.edge)
         return None if found is None else str(found["data"]["a"])
+
+    operator = site.start(HELM_DRIVER=driver).wait_ready().wait_idle()
+    site.config(older="a: two\n")
+    operator.wait_until(lambda: data("older") == "two", "a second revision")
+    operator.wait_idle()
+    victims = {each: attack.victim(f"victim-{each}") for each in (*CASES, "guest", "stranger")}
+    own = {each: attack.uid(each, attack.edge) for each in CASES}
+    attack.begin()
 
     operator.wait_until(
         lambda: seen.condition("upgraded", "Ready")["reason"] == "ChangedByOthers", "the record is told"
@@ -176,26 +211,24 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     site.config(
         upgraded="a: two\n",
         backed="fails: true\n",
+        older="{a: three, fails: true}\n",
         **dict.fromkeys(("stuck", "drifted", "hidden", "split", "packed"), "a: two\n"),
         disabledEnabled="false",
     )
     operator.wait_until(lambda: data("upgraded") == data("stuck") == "two", "both are upgraded")
     operator.wait_until(lambda: data("drifted") == "two", "the correction")
     operator.wait_until(lambda: data("disabled") is None, "the removal")
-    operator.wait_until(
-        lambda: "there is no rollback" in str(seen.condition("backed", "Ready")["message"]), "no rollback"
-    )
     see_lies_refused(attack, operator, lambda case: str(seen.condition(case, "Ready")["message"]))
     operator.wait_until(
         lambda: {data(each) for each in ("hidden", "split", "packed")} == {"two"}, "they go on without these"
     )
-    site.config(backed="{}\n")
+    site.config(backed="{}\n", older="a: two\n")
     operator.wait_idle().stop()
     site.start(HELM_DRIVER=driver).wait_ready().wait_idle().stop()
     attack.check_nothing_came_of_it(victims)
     stays = {each: uid for each, uid in own.items() if each not in ("disabled", "healed")}
     assert {each: attack.uid(each, attack.edge) for each in stays} == stays
-    assert {data(each) for each in ("upgraded", "drifted", "stuck")} == {"two"}
+    assert {data(each) for each in ("upgraded", "drifted", "stuck", "older")} == {"two"}
     assert {data(each) for each in ("healed", "backed")} == {"one"}
 
 

@@ -79,6 +79,8 @@ class RememberedRelease(_Shape, frozen=True):
     """The number of the last revision that this operator made; 0 if it made none."""
     deployed: int = 0
     """The number of the deployed revision; 0 if none is."""
+    healthy: int = 0
+    """The number of the last revision that was seen to be healthy; 0 if none was."""
     failed: tuple[int, ...] = ()
     """Revisions since then that calls of Helm failed to make."""
     life: str = ""

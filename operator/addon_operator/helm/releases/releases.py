@@ -138,6 +138,8 @@ class ReleaseManager:
                 # Tests change the record, too.
                 record = await self._records.read(module) or record
                 await self._records.add_labels(record, {label: str(record.revision.number)})
+                if label == release.HEALTHY_LABEL:
+                    self._records.memory.change(self.places.of(module), healthy=record.revision.number)
 
     async def is_marked(self, module: names.ModuleName, label: str) -> bool:
         """Say whether :meth:`mark` was called for the last revision, or there is none."""

@@ -53,7 +53,9 @@ class Rollback:
             await tries.read()
             await tries.clear_hooks()
             if target is None:
-                if await failed_tries.was_deployed(self._records, earlier):
+                if self._was_there(last, unhealthy=unhealthy) or await failed_tries.was_deployed(
+                    self._records, earlier
+                ):
                     return self._refused(failed, "no earlier revision was deployed and healthy")
                 request = self._request
                 removal = uninstalling.Uninstallation(
@@ -89,8 +91,17 @@ class Rollback:
     ) -> release_records.Record | None:
         """Return the last of these revisions that was deployed, and healthy if that is asked for.
 
-        What was there before the release was uninstalled does not count.
+        What was there before the release was uninstalled does not count, and neither do labels where others
+        write them: there it is the revision that is remembered. An older build remembered none as healthy.
         """
+        records, module = self._records, self._request.module
+        known = records.memory.of(records.places.of(module))
+        is_labelled = (
+            records.lists.is_private(module)
+            or not records.memory.is_known
+            or (unhealthy and not known.healthy)
+        )
+        remembered = known.healthy if unhealthy else known.deployed
         for record in reversed(earlier):
             if record.revision.status == release.SUPERSEDED and await failed_tries.was_uninstalled(
                 self._records, record
@@ -98,9 +109,17 @@ class Rollback:
                 return None
             is_good = record.revision.status in (release.DEPLOYED, release.SUPERSEDED)
             is_wanted = is_good and (not unhealthy or record.revision.is_marked(release.HEALTHY_LABEL))
+            if not is_labelled:
+                is_wanted = record.revision.number == remembered
             if is_wanted and await self._records.is_own(record):
                 return record
         return None
+
+    def _was_there(self, last: release_records.Record, *, unhealthy: bool) -> bool:
+        """Say whether a revision worked before the last one, whatever became of its record."""
+        known = self._records.memory.of(self._records.places.of(self._request.module))
+        itself = last.revision.number if unhealthy else 0
+        return known.healthy > 0 or known.deployed not in (0, itself)
 
     async def _let_read(self, target: release_records.Record) -> None:
         """Let Helm read all of a revision that it is to apply."""

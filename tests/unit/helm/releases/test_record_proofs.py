@@ -145,6 +145,26 @@ async def test_a_failed_revision_that_others_changed_is_rolled_back_and_nothing_
     assert "revision 2 was made or changed by others: nothing is deleted by it" in told(forging)
 
 
+@pytest.mark.parametrize("unhealthy", [False, True])
+async def test_a_release_that_was_deployed_is_not_removed_because_others_say_that_its_revision_failed(
+    forging: fakes.World, module_dir: pathlib.Path, unhealthy: bool
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    await manager.mark(WEB, release.HEALTHY_LABEL)
+    if unhealthy:
+        await manager.ensure(asked(module_dir, size=2))
+        del forging.api.objects["sh.helm.release.v1.web.v1"]
+    else:
+        forging.api.set_status("web", 1, "failed")
+        del forging.api.labels("web", 1)[release.REVISION_LABEL]
+    failed = helm_errors.HelmError(WEB, "it does not render")
+    outcome = await manager.roll_back(asked(module_dir, size=2), failed, unhealthy=unhealthy)
+    assert "there is no rollback: no earlier revision was deployed and healthy" in str(outcome)
+    assert "uninstall" not in forging.helm.verbs
+    assert len(forging.api.objects) == 1
+
+
 async def test_a_copied_digest_proves_nothing(forging: fakes.World, module_dir: pathlib.Path) -> None:
     manager = await begun(forging)
     await manager.ensure(asked(module_dir))

@@ -218,7 +218,10 @@ def test_a_restart_makes_no_module_red_whose_chart_refuses_upgrades(
         """
     (web / "templates" / "seen.yaml").write_text(textwrap.dedent(seen))
     shown = module_objects.Modules(site, site.cluster)
-    site.start().wait_ready().stop()
+    operator = site.start().wait_ready()
+    unknown = 'unknown field "imutable"'
+    operator.wait_until(lambda: unknown in shown.condition("web", "Warnings")["message"], "it is shown")
+    operator.stop()
     definition = tmp_path / "seen.yaml"
     definition.write_text(definitions.things("seen.example.com"))
     site.kubectl("apply", "-f", str(definition))
@@ -229,7 +232,7 @@ def test_a_restart_makes_no_module_red_whose_chart_refuses_upgrades(
     warned = shown.condition("web", "Warnings")
     assert warned["status"] == "True"
     assert "PASSWORDS ERROR" in warned["message"]
-    assert 'unknown field "imutable"' in warned["message"], "as before the restart"
+    assert unknown in warned["message"], "as before the restart"
     slip = "templates/seen.yaml:6 reads .Values.web.colr, which nothing sets; did you mean 'color'?"
     assert slip in warned["message"]
     assert shown.condition("web", "Ready")["status"] == "True"

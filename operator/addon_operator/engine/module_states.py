@@ -345,16 +345,14 @@ class ModuleStates:
     def note_warnings(self, name: names.ModuleName, slips: Sequence[str], *, is_other: bool) -> None:
         """Note what the run has warned of: of another revision that is all there is, else what is new.
 
-        ``slips`` are all that values and templates have, after :attr:`.ModuleState.slips`.
+        ``slips`` are all that values and templates have now.
         """
         state = self._states[name]
-        passing = [each for each in state.warnings if release.WILL_FAIL in each or each in state.slips]
-        before = () if is_other else [each for each in state.warnings if each not in passing]
-        found = tuple(dict.fromkeys((*before, *state.warned, *slips)))[:_WARNINGS]
-        state.slips = tuple(slips)
+        before = () if is_other else [each for each in state.warnings if release.WILL_FAIL not in each]
+        found = tuple(dict.fromkeys((*before, *state.warned)))[:_WARNINGS]
         state.warned.clear()
-        if found != state.warnings:
-            state.warnings = found
+        if (found, tuple(slips)) != (state.warnings, state.slips):
+            state.warnings, state.slips = found, tuple(slips)
             self._tell(engine_state.ModuleChanged(state))
 
     def note_registrations(self, name: names.ModuleName, text: str) -> None:

@@ -147,7 +147,7 @@ class ModuleState:
     warnings: tuple[str, ...] = ()
     """What they warn of at its release as it is: unknown fields, versions that go; without values."""
     slips: tuple[str, ...] = ()
-    """What of :attr:`warnings` is about its values and templates: keys that are probably misspelt."""
+    """Keys in its values and templates that are probably misspelt; each run looks for them."""
     tries: int = 0
     """How often in a row it failed."""
     cure: tuple[str, ...] = ()
@@ -221,7 +221,7 @@ class ModuleState:
         self.hooks = self.readiness = None
         self.started = self.settled = False
         self.progress = RunProgress()
-        self.status, self.warnings = ModuleStatus.DISABLED, ()
+        self.status, self.warnings, self.slips = ModuleStatus.DISABLED, (), ()
         self.last_error = self.last_error_without_values = self.wrong_hooks = ""
 
     def handled(self, annotation: str) -> str:

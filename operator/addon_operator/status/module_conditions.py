@@ -342,8 +342,8 @@ def _hooks_work(module: state.ModuleState) -> _Said:
 def _warnings(module: state.ModuleState) -> _Said:
     if module.is_off:
         return _nothing_there(module)
-    if module.warnings:
-        return _Said("True", "Warned", "; ".join(module.warnings))
+    if warned := (*module.warnings, *module.slips):
+        return _Said("True", "Warned", "; ".join(warned))
     return _Said(
         "False",
         "NoWarnings",

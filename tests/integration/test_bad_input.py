@@ -246,11 +246,11 @@ def test_what_is_wrong_in_the_files_of_one_module_is_the_state_of_that_module(
 def test_an_enabled_script_that_gives_no_answer_is_reported_and_tried_again(site: operator_site.Site) -> None:
     api = site.module("020-api", {"color": "blue"}, values="apiEnabled: true", enabled="echo perhaps")
     operator = site.start()
-    operator.wait_metric(1, "module_discover_errors_total")
-    operator.wait_logged("api", "enabled")
+    operator.wait_metric(1, "module_run_errors_total", module="api")
+    operator.wait_logged("its enabled script wrote nothing", "it has to write true or false")
+    operator.wait_until(lambda: site.deployed() == {"web": 1}, "the other module is installed")
     site.script(api / "enabled", 'echo true > "$MODULE_ENABLED_RESULT"')
-    operator.wait_ready()
-    assert site.revisions() == {"web": 1, "api": 1}
+    operator.wait_until(lambda: site.deployed() == {"web": 1, "api": 1}, "it is asked again")
 
 
 def test_a_chart_that_cannot_be_rendered_is_reported_with_helms_own_message(site: operator_site.Site) -> None:

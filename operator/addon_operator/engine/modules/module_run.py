@@ -426,7 +426,6 @@ class ModuleRunner:
                     checkpoint()
         finally:
             self.states.note_leaving(name, "")
-        # As long as objects need its hooks to be converted, it stays.
 
     async def _after_helm(self, task: tasks.Task, module: state.ModuleState) -> None:
         try:
@@ -445,7 +444,7 @@ class ModuleRunner:
     async def _remove(self, task: tasks.Task, module: state.ModuleState) -> None:
         _check(task, module.module)
         name = module.module.name
-        # Objects that only its hooks can convert are moved before.
+        # As long as objects need its hooks to be converted, it stays.
         await self._bindings.let_go(name)
         await self.hooks.load(module)
         if self.releases.exists(name):

@@ -67,21 +67,19 @@ class Moves:
         """
         self.end(module)
         gained = self.gained(module, lost)
-        self._note(
-            module,
-            _Call(frozenset(), self._identities(module, (each for each in lost if each not in gained))),
-        )
+        going = [each for each in lost if each not in gained]
+        self._note(module, _Call(frozenset(), self._identities(module, going)))
         return gained
 
     def gained(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
     ) -> frozenset[manifests.ManifestResource]:
         """Return which of the objects other releases gain just now."""
-        others = [each.gained for name, each in self._calls.items() if name != module]
+        gained = frozenset[manifests.Identity]().union(
+            *(each.gained for name, each in self._calls.items() if name != module)
+        )
         return frozenset(
-            each
-            for each in resources
-            if any(not gained.isdisjoint(self._identities(module, [each])) for gained in others)
+            each for each in resources if not gained.isdisjoint(self._identities(module, [each]))
         )
 
     def end(self, module: names.ModuleName) -> None:

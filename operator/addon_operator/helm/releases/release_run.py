@@ -429,13 +429,14 @@ class ReleaseRun:
         if manifest and (self._had or isinstance(plan.decision, release.Install)):
             await self._adopt_own(manifest)
         last = 0 if self._record is None else self._record.revision.number
-        check_again = functools.partial(
-            self._planner.calls.check_again, self._request.module, last, *self._compared
-        )
-        files = await self._files(plan)
+
+        async def call(made: release_planning.ReleasePlan, **options: bool) -> bytes:
+            files = await self._files(made)
+            await self._planner.calls.check_again(self._request.module, last, *self._compared)
+            return await upgrade(files, **options)
+
         try:
-            await check_again()
-            return await upgrade(files)
+            return await call(plan)
         except helm_errors.HelmError as error:
             if not messages.is_foreign(error.message):
                 raise
@@ -449,9 +450,7 @@ class ReleaseRun:
                 await self._adopt_own(manifest)
                 plan = await self._keep_live(dataclasses.replace(plan, manifest=manifest), "")
             self._adopted += await self._adoption(manifest, error)
-            files = await self._files(plan)
-            await check_again()
-            return await upgrade(files, take_ownership=True)
+            return await call(plan, take_ownership=True)
 
     async def _leave_out(self, manifest: str) -> None:
         """Find what the manifest has and Helm must not make, as it belongs to a module that runs later."""

@@ -107,9 +107,10 @@ class Rollback:
                 self._records, record
             ):
                 return None
-            is_good = record.revision.status in (release.DEPLOYED, release.SUPERSEDED)
-            is_wanted = is_good and (not unhealthy or record.revision.is_marked(release.HEALTHY_LABEL))
-            if not is_labelled:
+            if is_labelled:
+                is_good = record.revision.status in (release.DEPLOYED, release.SUPERSEDED)
+                is_wanted = is_good and (not unhealthy or record.revision.is_marked(release.HEALTHY_LABEL))
+            else:
                 is_wanted = record.revision.number == remembered
             if is_wanted and await self._records.is_own(record):
                 return record

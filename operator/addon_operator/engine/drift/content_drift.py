@@ -271,15 +271,23 @@ class ContentDrift(watched_resources.ResourceListener):
             return
         find = functools.partial(content_differences.find, config, deployed, namespace, resources, contents)
         expected, found, around = await self._found(find)
-        if self._modules.get(module) is not followed:
-            return
         for watched in resources:
+            if self._modules.get(module) is not followed:
+                # It went, or is to go, while somebody answered.
+                return
             differences = [
                 each for each in found.get(watched, ()) if (watched, each.path) not in followed.not_kept
             ]
             if differences and watched in contents:
                 differences = await self._judged(
-                    module, watched, expected[watched], contents[watched], differences, deployed, around
+                    module,
+                    followed,
+                    watched,
+                    expected[watched],
+                    contents[watched],
+                    differences,
+                    deployed,
+                    around,
                 )
             if differences:
                 followed.found[watched] = differences
@@ -343,6 +351,7 @@ class ContentDrift(watched_resources.ResourceListener):
     async def _judged(
         self,
         module: names.ModuleName,
+        followed: _Followed,
         watched: watched_resources.Watched,
         expected: manifests.Object,
         live: manifests.Object,
@@ -351,7 +360,7 @@ class ContentDrift(watched_resources.ResourceListener):
         around: not_ours.Surroundings,
     ) -> list[field_drift.Difference]:
         """Put the differences back if that is wanted; return those that are left and count."""
-        is_corrected = self._may_correct(module, watched, differences)
+        is_corrected = self._may_correct(module, followed, watched, differences)
         try:
             if is_corrected:
                 applied = None
@@ -366,11 +375,11 @@ class ContentDrift(watched_resources.ResourceListener):
         except api_errors.Unreachable:
             raise
         except api_errors.KubernetesError as error:
-            self._note_refused(module, watched, differences, error, is_corrected=is_corrected)
+            self._note_refused(module, followed, watched, differences, error, is_corrected=is_corrected)
             return differences
         still = await asyncio.to_thread(_still, expected, after, around)
         kept = [each for each in differences if each.path not in still]
-        self._note_not_kept(module, watched, [each for each in differences if each.path in still])
+        self._note_not_kept(module, followed, watched, [each for each in differences if each.path in still])
         if is_corrected and kept:
             self._corrected[watched].made(self._clock.monotonic())
             self._tell(events.ResourcesCorrected(module, (self._resources.title(module, watched),)))
@@ -379,6 +388,7 @@ class ContentDrift(watched_resources.ResourceListener):
     def _note_refused(
         self,
         module: names.ModuleName,
+        followed: _Followed,
         watched: watched_resources.Watched,
         differences: list[field_drift.Difference],
         error: api_errors.KubernetesError,
@@ -386,7 +396,7 @@ class ContentDrift(watched_resources.ResourceListener):
         is_corrected: bool,
     ) -> None:
         """Look once more at what may have changed meanwhile; tell once what cannot be corrected."""
-        refused = self._modules[module].refused
+        refused = followed.refused
         before = refused.get(watched)
         if before is None or before.differences != differences:
             before = refused[watched] = _Refused(differences)
@@ -404,13 +414,14 @@ class ContentDrift(watched_resources.ResourceListener):
     def _note_not_kept(
         self,
         module: names.ModuleName,
+        followed: _Followed,
         watched: watched_resources.Watched,
         differences: Sequence[field_drift.Difference],
     ) -> None:
         """Tell once what the API server does not keep as the chart has it."""
         if not differences:
             return
-        self._modules[module].not_kept.update((watched, each.path) for each in differences)
+        followed.not_kept.update((watched, each.path) for each in differences)
         title, paths = (
             self._resources.title(module, watched),
             ", ".join(each.pointer for each in differences[:3]),
@@ -426,19 +437,20 @@ class ContentDrift(watched_resources.ResourceListener):
     def _may_correct(
         self,
         module: names.ModuleName,
+        followed: _Followed,
         watched: watched_resources.Watched,
         differences: Sequence[field_drift.Difference],
     ) -> bool:
         is_mode = self._config_of(module).mode is drift_config.DriftMode.CORRECT
-        if not (is_mode or self._modules[module].is_corrected):
+        if not (is_mode or followed.is_corrected):
             return False
         if (opens := self._opening(module)) is not None:
-            self._modules[module].pending.add(watched)
+            followed.pending.add(watched)
             self._look_in(module, opens - self._clock.time())
             return False
         if not (wait := self._corrected[watched].wait(self._clock.monotonic())):
             return True
-        self._modules[module].pending.add(watched)
+        followed.pending.add(watched)
         self._look_in(module, wait)
         if watched not in self._given_up:
             self._given_up.add(watched)
@@ -447,6 +459,8 @@ class ContentDrift(watched_resources.ResourceListener):
         return False
 
     def _show(self, module: names.ModuleName, followed: _Followed) -> None:
+        if self._modules.get(module) is not followed:
+            return
         reason = drift_report.CHANGED
         if any(len(self._resources.modules_of(watched)) > 1 for watched in followed.found):
             reason = drift_report.SHARED

@@ -1,7 +1,7 @@
 """When what somebody changed is told, and when it is put back."""
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from tests.support import clocks
 from tests.unit.engine import fakes, watching
 
 WEB = watching.WEB
+INVALID = api_errors.Invalid(paths.Target("patch", "/x"), 422, "Invalid", "field is immutable")
 MANIFEST = """\
 apiVersion: v1
 kind: ConfigMap
@@ -48,6 +49,8 @@ class Contents(live_contents.LiveContents):
         """What the API server says to each write."""
         self.mutated: dict[str, str] = {}
         """What an admission webhook writes at each write."""
+        self.meanwhile: Callable[[], None] = lambda: None
+        """What happens while the API server answers a write."""
 
     @override
     async def read(self, wanted: Iterable[watched_resources.Watched]) -> live_contents.Contents:
@@ -69,6 +72,7 @@ class Contents(live_contents.LiveContents):
     ) -> client.Object:
         name = watched.key.name
         self.writes.append((name, dry_run))
+        self.meanwhile()
         if self.refusal is not None:
             raise self.refusal
         after = copy.deepcopy(self.objects[name])
@@ -206,6 +210,21 @@ async def test_what_helm_applied_on_the_servers_side_is_put_back_so(bench: Bench
     assert bench.contents.writes == [("apply app", False)]
 
 
+@pytest.mark.parametrize("mode", [DriftMode.WARN, DriftMode.CORRECT])
+@pytest.mark.parametrize("refusal", [None, INVALID])
+async def test_nothing_more_of_a_module_that_goes_meanwhile_is_written_or_reported(
+    bench: Bench, mode: DriftMode, refusal: api_errors.KubernetesError | None
+) -> None:
+    bench.config = drift_config.DriftConfig(mode)
+    bench.contents.mutated = {"b": "x", "c": "x"}
+    bench.contents.refusal = refusal
+    bench.contents.meanwhile = lambda: bench.resources.unfollow(WEB)
+    bench.contents.objects["app"]["data"]["b"] = bench.contents.objects["other"]["data"]["c"] = "x"
+    await bench.follow()
+    assert (len(bench.contents.writes), bench.of(events.PartFailed)) == (1, 0)
+    assert bench.shown == []
+
+
 async def test_what_a_webhook_writes_each_time_is_told_once_and_no_drift(bench: Bench) -> None:
     bench.config = drift_config.DriftConfig(DriftMode.CORRECT)
     bench.contents.mutated = {"b": "x"}
@@ -217,7 +236,6 @@ async def test_what_a_webhook_writes_each_time_is_told_once_and_no_drift(bench: 
     assert bench.of(events.ResourcesCorrected) == 0
 
 
-INVALID = api_errors.Invalid(paths.Target("patch", "/x"), 422, "Invalid", "field is immutable")
 DENIED = api_errors.Forbidden(paths.Target("patch", "/x"), 403, "Forbidden", "a policy says no")
 
 

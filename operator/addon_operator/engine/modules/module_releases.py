@@ -124,6 +124,7 @@ class ModuleReleases:
         self._modes: dict[names.ModuleName, str] = {}
         self._known: dict[str, int] = {}
         self._half_removed: set[str] = set()
+        self._gone: set[str] = set()  # since the last look began
         self._working: dict[names.ModuleName, asyncio.Task[Any]] = {}
         self._letting_go = asyncio.Lock()
         self._waiting: dict[places.ReleaseLocation, tuple[str, str]] = {}
@@ -138,11 +139,14 @@ class ModuleReleases:
         """
         for moved in self._manager.assign(modules):
             self._leave(names.ModuleName(moved))
+        self._gone.clear()
         revisions = await self._manager.observe_all()
-        self._tell_unreadable(await self._manager.remember())
+        for gone in self._gone & revisions.keys():
+            del revisions[gone]
         self._known = {name: revision.number for name, revision in revisions.items() if revision.exists}
-        gone = set(revisions) - set(self._known)
-        self._half_removed = {release for release in gone if not self._is_ignored(release)}
+        half_removed = set(revisions) - set(self._known)
+        self._half_removed = {release for release in half_removed if not self._is_ignored(release)}
+        self._tell_unreadable(await self._manager.remember())
         return {name: self._manager.is_ours(revision) for name, revision in revisions.items()}
 
     @property
@@ -162,6 +166,10 @@ class ModuleReleases:
     def exists(self, release: str) -> bool:
         """Say whether the release was there when it was last looked at, and may be removed."""
         return release in self._known and not self._is_ignored(release)
+
+    def is_left(self, release: str) -> bool:
+        """Say whether there is something of the release to remove, and be it its record."""
+        return self.exists(release) or release in self._half_removed
 
     def successor(self, release: str) -> names.ModuleName | None:
         """Return the module whose release probably moved away from there; ``None`` if none has."""
@@ -233,6 +241,7 @@ class ModuleReleases:
             except helm_errors.HelmError as error:
                 raise await self._rolled_back(module, request, error) from error.__cause__
         self._known[name] = outcome.revision
+        self._gone.discard(name)
         if opens is not None and outcome.held_back:
             held = windows_module.HeldBack(outcome.held_back, opens, is_broken=outcome.is_broken)
             self.windows.hold(name, held)
@@ -459,6 +468,8 @@ class ModuleReleases:
         self.windows.done(name)
         if keep_record:
             self._half_removed.add(release)
+        else:
+            self._gone.add(release)
         await self.let_go(name)
 
     async def forget(self, release: str) -> None:
@@ -466,6 +477,7 @@ class ModuleReleases:
         if release in self._half_removed:
             await self._manager.remove(names.ModuleName(release))
             self._half_removed.discard(release)
+            self._gone.add(release)
 
     async def _restore_before_change(self, module: names.ModuleName) -> None:
         self.follow([module])

@@ -446,6 +446,9 @@ class ModuleRunner:
         name = module.module.name
         # As long as objects need its hooks to be converted, it stays.
         await self._bindings.let_go(name)
+        if module.hooks is None and not self.releases.is_left(name):
+            # A removal before this one ended after the converge had looked.
+            return
         await self.hooks.load(module)
         if self.releases.exists(name):
             await self.hooks.run(task, module, hook_config.LifecycleBinding.BEFORE_DELETE_HELM)

@@ -223,6 +223,32 @@ async def test_a_removal_is_noted_as_unfinished_until_the_hooks_after_it_succeed
     assert op.helm.statuses("web") == {}
 
 
+async def test_a_removal_that_ends_while_a_converge_plans_it_once_more_is_not_repeated(
+    op: engine.Operator,
+) -> None:
+    hook = op.hook("web/a.sh", {"beforeDeleteHelm": 1, "afterDeleteHelm": 1})
+    gate = asyncio.Event()
+    gate.set()
+
+    async def decide(_: object) -> bool:
+        await gate.wait()
+        return True
+
+    op.enabled_script("zoo", decide)
+    op.modules.add("api")
+    await op.start()
+    hook.hold()
+    await op.edit(webEnabled="false")
+    gate.clear()
+    await op.edit(apiEnabled="false")
+    await hook.release()
+    assert op.statuses["web"] == "Disabled"
+    gate.set()
+    await op.advance(1)
+    assert hook.told == ["beforeDeleteHelm", "afterDeleteHelm"]
+    assert op.statuses == {"api": "Disabled", "web": "Disabled", "zoo": "Ready"}
+
+
 async def test_a_removal_that_gives_way_is_no_failure_and_the_module_starts_up_again(
     op: engine.Operator,
 ) -> None:

@@ -131,13 +131,12 @@ class EventMetrics:
                     len(event.resources)
                 )
             case events.HeldBack(module=name, held=held):
-                modules.held_back.remove_by_labels({"module": name})
                 if held is not None:
                     modules.held_back.labels(module=name).set(held.since)
+                else:
+                    modules.held_back.remove(name)
             case events.MaintenanceChanged(module=name, mode=mode):
-                modules.maintenance.remove_by_labels({"module": name})
-                if mode:
-                    modules.maintenance.labels(module=name, state=mode).set(1)
+                self._meters.module_word(modules.maintenance, name, mode)
 
     def _of_resources(self, event: events.Event) -> None:
         modules = self._meters.modules
@@ -145,7 +144,7 @@ class EventMetrics:
             case events.DriftChanged(module=name, report=report):
                 drifted = self._meters.releases.drifted_resources
                 if report is None:
-                    drifted.remove_by_labels({"module": name})
+                    drifted.remove(name)
                 else:
                     drifted.labels(module=name).set(report.resources)
             case events.ResourcesCorrected():
@@ -155,37 +154,37 @@ class EventMetrics:
             case events.CorrectionsGivenUp(module=name):
                 self._meters.releases.corrections_given_up_total.labels(module=name).inc()
             case events.HealthChanged(module=name, health=health):
-                modules.health.remove_by_labels({"module": name})
-                if health is not None:
-                    modules.health.labels(module=name, state=str(health.state)).set(1)
+                self._meters.module_word(modules.health, name, "" if health is None else str(health.state))
 
     def _module_changed(self, module: state.ModuleState) -> None:
-        name = module.module.name
-        self._meters.module_known(name, runs=module.status is not state.ModuleStatus.DISABLED)
-        self._meters.module_state(name, module.status)
-        self._meters.modules.enabled.labels(module=name).set(0 if module.is_off else 1)
-        self._module_failed(module)
-        waiting = self._meters.modules.edit_waiting_seconds
-        waiting.remove_by_labels({"module": name})
-        if (since := module.waiting_since) is not None:
-            waiting.labels(module=name).set_function(lambda: time.time() - since)
-        # Somebody may have suspended an object without a module.
-        self._meters.modules.suspended.remove_by_labels({"module": name})
-        if module.suspended is not None:
-            self._meters.modules.suspended.labels(module=name).set(module.suspended.since)
-        if module.status is state.ModuleStatus.DISABLED:
+        name, modules = module.module.name, self._meters.modules
+        is_disabled = module.status is state.ModuleStatus.DISABLED
+        self._meters.module_known(name, runs=not is_disabled)
+        if self._meters.module_word(modules.info, name, module.status) and is_disabled:
             self._meters.forget_hooks_of(name)
+        modules.enabled.labels(module=name).set(0 if module.is_off else 1)
+        self._module_failed(module)
+        if (since := module.waiting_since) is not None:
+            modules.edit_waiting_seconds.labels(module=name).set_function(lambda: time.time() - since)
+        else:
+            modules.edit_waiting_seconds.remove(name)
+        # Somebody may have suspended an object without a module.
+        if module.suspended is not None:
+            modules.suspended.labels(module=name).set(module.suspended.since)
+        else:
+            modules.suspended.remove(name)
 
     def _module_failed(self, module: state.ModuleState) -> None:
         """Show why and how often it failed, until a run of it ends otherwise."""
         if module.status is state.ModuleStatus.RUNNING:
             return
         name, modules = module.module.name, self._meters.modules
-        for gauge in (modules.failure, modules.failed_tries):
-            gauge.remove_by_labels({"module": name})
-        if module.status is state.ModuleStatus.FAILED:
-            modules.failure.labels(module=name, reason=module.failure or "Failed").set(1)
+        has_failed = module.status is state.ModuleStatus.FAILED
+        self._meters.module_word(modules.failure, name, (module.failure or "Failed") if has_failed else "")
+        if has_failed:
             modules.failed_tries.labels(module=name).set(module.tries)
+        else:
+            modules.failed_tries.remove(name)
 
     def _release_ensured(self, event: events.ReleaseEnsured) -> None:
         """Measure Helm, and count what was skipped."""

@@ -55,6 +55,7 @@ class Metrics:
         """Where further collectors, such as that of hooks' own metrics, are registered."""
         make = families.Factory(prefix, self.registry)
         self._make = make
+        self._words: dict[tuple[prometheus_client.Gauge, str], str] = {}
         self.global_hooks = families.HookRunMetrics(make, "global")
         self.module_hooks = families.HookRunMetrics(make, "module", "module")
         self.modules = families.ModuleMetrics(make)
@@ -70,10 +71,19 @@ class Metrics:
         prometheus_client.PlatformCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
 
-    def module_state(self, module: str, state: str) -> None:
-        """Give the module this state and no other in ``module_info``."""
-        self.modules.info.remove_by_labels({"module": module})
-        self.modules.info.labels(module=module, state=state).set(1)
+    def module_word(self, gauge: prometheus_client.Gauge, module: str, word: str) -> bool:
+        """Show this word of a module (its state, a reason) as 1, and no other; none if it is empty.
+
+        ``gauge`` has the labels ``module`` and one for the word. Gives whether that is news. The library
+        would look through the series of all modules for the one before.
+        """
+        before = self._words.pop((gauge, module), "")
+        if before and before != word:
+            gauge.remove(module, before)
+        if word:
+            self._words[gauge, module] = word
+            gauge.labels(module, word).set(1)
+        return word != before
 
     def module_known(self, module: str, *, runs: bool = True) -> None:
         """Show the counters of a module from the beginning: a series that appears later has no rate.
@@ -118,6 +128,7 @@ class Metrics:
 
     def forget_module(self, module: str) -> None:
         """Remove all series of a module that went away."""
+        self._words = {shown: word for shown, word in self._words.items() if shown[1] != module}
         for labels, metric in self._make.made:
             if "module" in labels:
                 metric.remove_by_labels({"module": module})

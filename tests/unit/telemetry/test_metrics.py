@@ -65,7 +65,7 @@ def touch_everything(meters: metrics.Metrics) -> None:
     meters.converges.convergence_total.labels(activation="OnStartup").inc()
     meters.bindings.count.labels(module="", hook="a.sh").set(2)
     meters.bindings.count.labels(module="web", hook="a.sh").set(1)
-    meters.module_state("web", "Ready")
+    meters.module_word(meters.modules.info, "web", "Ready")
     meters.queues.length.labels(queue="main").set(3)
     meters.queues.head_age_seconds.labels(queue="main").set(3)
     meters.queues.retries.labels(queue="main").set(3)
@@ -274,9 +274,9 @@ def test_a_plain_counter_never_goes_down_and_knows_its_labels(meters: metrics.Me
 
 
 def test_a_module_has_one_state(meters: metrics.Metrics) -> None:
-    meters.module_state("web", "Running")
-    meters.module_state("db", "Running")
-    meters.module_state("web", "Ready")
+    meters.module_word(meters.modules.info, "web", "Running")
+    meters.module_word(meters.modules.info, "db", "Running")
+    meters.module_word(meters.modules.info, "web", "Ready")
     states = samples(meters)["addon_operator_module_info"]
     assert sorted((labels["module"], labels["state"]) for labels in states) == [
         ("db", "Running"),

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 from typing import Any, Final
 
 import pytest
@@ -144,7 +145,6 @@ def test_an_edit_of_the_values_is_planned_before_it_is_made(site: operator_site.
         ("--set", "web=x"): "a section cannot be set as a whole",
         ("--set", "web.color"): "write it as key=value",
         ("--set", "web..color=x"): "names no key",
-        ("--set", "webEnabled=maybe"): 'a switch must be "true" or "false"',
         ("--config", str(secret.with_name("none.yaml"))): "there is no file",
         ("--config", str(file), "--state", "x"): "leave --record and --state out",
     }.items():
@@ -208,18 +208,31 @@ def test_a_mistake_is_one_sentence_and_exit_code_1(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
-def test_a_failing_enabled_script_and_a_wrong_config_map_are_reported(site: operator_site.Site) -> None:
-    site.values("webEnabled: true")
-    site.module("010-web", {"color": "green"}, enabled="echo oh no >&2; exit 3")
-    done = site.command("plan")
-    assert done.returncode == 1
-    assert "module web: its enabled script failed with exit code 3: oh no" in done.stderr
-    site.config(web="color: [red")
-    done = site.command("plan")
-    assert done.returncode == 1
-    assert "web" in done.stderr
-    assert "key 'web', line 2" in done.stderr
+def test_what_is_wrong_with_one_module_is_said_of_it_and_the_others_are_planned(
+    site: operator_site.Site,
+) -> None:
+    site.values("webEnabled: true\ndbEnabled: true\nbadEnabled: true")
+    site.module("010-db", {"size": "{{ .Values.db.size }}"}, values="db: {size: small}")
+    site.module("020-web", {"color": "green"})
+    bad = site.module("030-bad", {"color": "green"}, enabled="echo oh no >&2; exit 3")
+    file = site.root / "config.yaml"
+    manifest = "kind: ConfigMap\napiVersion: v1\ndata: {%s: '[', db: 'size: large'}\n"
+    file.write_text(manifest % "web")
+    for arguments, wrong in (
+        (("--config", str(file)), "its section of ConfigMap"),
+        (("--set", "webEnabled=maybe"), 'a switch must be "true" or "false"'),
+    ):
+        found = documents(site, *arguments, code=1)
+        reasons = {each["name"]: each["reason"] for each in found["modules"]}
+        assert actions(found) == {"db": "install", "web": "unknown", "bad": "unknown"}
+        assert wrong in reasons["web"]
+        assert reasons["web"].endswith("; it stays as it is")
+        assert reasons["bad"] == "its enabled script failed with exit code 3: oh no; it stays as it is"
+    shutil.rmtree(bad)
+    file.write_text(manifest % "global")
+    done = site.command("plan", "--config", str(file))
+    assert (done.returncode, done.stdout) == (1, ""), "it is everybody's"
+    assert "key 'global'" in done.stderr
 
 
 def test_a_plan_knows_versions_that_are_not_served_and_hooks_that_cannot_run(

@@ -79,13 +79,6 @@ class ConvergePlan:
     verdicts: Mapping[names.ModuleName, model.Verdict]
 
 
-def check_decided(observed: Observed) -> None:
-    """Raise why an ``enabled`` script gave no verdict, if one did not."""
-    for verdict in observed.verdicts.values():
-        if verdict.error is not None:
-            raise verdict.error
-
-
 def plan_converge(observed: Observed) -> ConvergePlan:
     """Decide which modules are deleted, run and purged."""
     modules = requirements.in_run_order(observed.modules)

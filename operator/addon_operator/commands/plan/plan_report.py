@@ -13,7 +13,7 @@ from addon_operator.commands.plan import given_values
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import fixed_fields
 from addon_operator.helm.releases import keeper
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 from addon_operator.modules import keeping, manifests, model, plan
 
 
@@ -129,6 +129,9 @@ def without_release(
 
     ``switch_is_unread``: whether no source switches it, and its ``values.yaml`` cannot be read.
     """
+    if (error := decided.verdicts[module.name].error) is not None:
+        why = errors.of_module(str(error), module.name)
+        return ReleaseReport(PlanStep.UNKNOWN, f"{why}; it stays as it is")
     if module.name not in decided.enabled:
         return _disabled(module, decided, switch_is_unread=switch_is_unread)
     if module.stopped_by:

@@ -17,7 +17,7 @@ from addon_operator.commands.plan_state import (
     recorded_cluster,
     recorded_manifests,
 )
-from addon_operator.engine import events, intents
+from addon_operator.engine import config_events, events, intents
 from addon_operator.helm import release_types
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
@@ -56,6 +56,8 @@ class PlanSources:
     """Releases that are never removed."""
     notes: list[str]
     """What has to be said; more is added while the plan is made."""
+    wrong: Mapping[str, str]
+    """What is wrong with sections and switches of ConfigMap and Secret, by their keys."""
     take: Callable[[], Awaitable[given_values.HookValuesOrigin]]
     """Brings what hooks gave into :attr:`values`, once releases were observed."""
     hidden: Hidden | None = None
@@ -93,10 +95,10 @@ async def live(
         notes.append(f"what the operator remembers of releases is left out: {error}")
     ignored = await tools.ignored_releases(kube, settings, environ)
     values = loaded.store(crd_names=settings.enabled_modules_crd_names)
-    await _values(values, parts, notes, proposed)
+    wrong = await _values(values, parts, notes, proposed)
     modules = {files.module.name: files.module for files in loaded.modules}
     given = given_values.GivenValues(values, modules, parts.releases, settings, notes.append)
-    return PlanSources(loaded, values, parts, ignored, notes, lambda: given.take(kube, pod))
+    return PlanSources(loaded, values, parts, ignored, notes, wrong, lambda: given.take(kube, pod))
 
 
 async def of_state(
@@ -126,13 +128,13 @@ async def of_state(
     parts.without_cluster(lambda manifest: recorded_manifests.with_hashes(manifest, hashes))
     inspector = inspectors.Inspector(hidden_values.HiddenPlaces(state.hidden).leave)
     values = loaded.store(inspector, crd_names=settings.enabled_modules_crd_names)
-    await _values(values, parts, notes, proposal.NOTHING)
+    wrong = await _values(values, parts, notes, proposal.NOTHING)
 
     async def take() -> given_values.HookValuesOrigin:
         return _adopt(state.hook_values, values)
 
     hidden = Hidden(tuple(state.hidden), state.unplannable)
-    return PlanSources(loaded, values, parts, frozenset(state.ignored), notes, take, hidden)
+    return PlanSources(loaded, values, parts, frozenset(state.ignored), notes, wrong, take, hidden)
 
 
 def _loaded(settings: settings_module.Settings) -> tuple[module_files.LoadedModules, list[str]]:
@@ -157,10 +159,17 @@ async def _tools(
 
 async def _values(
     values: store.ValuesStore, parts: tools.Tools, notes: list[str], proposed: proposal.Proposal
-) -> None:
+) -> dict[str, str]:
+    """Read the values; return what is wrong with some, by their keys."""
+    wrong: dict[str, str] = {}
+
     def note(event: events.Event) -> None:
         if isinstance(event, events.Warned):
             notes.append(event.text)
+        elif isinstance(event, config_events.ConfigRefused):
+            for key in {each.key for each in event.wrong}:
+                of_key = config_events.listed_wrong([each for each in event.wrong if each.key == key])
+                wrong[key] = f"its section of {event.source} is wrong: {of_key}"
 
     await parts.config_sync(values, intents.Inbox(), note).load(proposed.changed)
     try:
@@ -168,6 +177,7 @@ async def _values(
         values.suspend(await module_objects.suspended(parts.kube, namespace, time.time()))
     except api_errors.Forbidden as error:
         notes.append(f"modules that somebody suspended are planned as if nobody had: {error}")
+    return wrong
 
 
 def _adopt(given: plan_state.HookValues, values: store.ValuesStore) -> given_values.HookValuesOrigin:

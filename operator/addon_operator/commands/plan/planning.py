@@ -232,6 +232,7 @@ class _Planner:
     async def _observe(self, releases: Mapping[str, bool]) -> plan.Observed:
         states = module_states.ModuleStates(list(self._modules.values()), _ignore)
         states.lacks, states.strays = self._lacks, self._strays
+        states.blame(self._given_sources.wrong)
         discovery = module_discovery.Discovery(
             states,
             self._values,
@@ -244,9 +245,7 @@ class _Planner:
         )
         places = self._manager.places
         moved = frozenset(each for each in releases if places.successor(each) is not None)
-        observed = await discovery.observe(releases, places.ignored(self._ignored), moved)
-        plan.check_decided(observed)
-        return observed
+        return await discovery.observe(releases, places.ignored(self._ignored), moved)
 
     async def _module(self, module: model.Module, decided: plan.ConvergePlan) -> plan_report.ModuleReport:
         verdict = decided.verdicts[module.name]

@@ -57,6 +57,9 @@ async def make(
     """
     async with contextlib.AsyncExitStack() as stack:
         sources = await plan_sources.live(settings, environ, stack, pod)
+        if sources.wrong:
+            wrong = "; ".join(f"key {key!r}: {text}" for key, text in sources.wrong.items())
+            raise errors.ConfigurationError(f"values that are wrong cannot be recorded: {wrong}")
         return await _Recording(sources, texts).make(environ)
 
 

@@ -132,20 +132,21 @@ class ConfigSync:
     async def load(
         self, changed: Callable[[str, config_maps.Snapshot], config_maps.Snapshot] = _as_it_is
     ) -> None:
-        """Read the objects for the first time, and check all values of modules that are enabled.
+        """Read the objects once, for a plan, and check all values of modules that are enabled.
 
-        What the files of one module break is not looked at: that module fails with it. ``changed`` gives the
-        state of an object, by its kind, that counts in place of the one in the cluster.
+        Modules whose own keys are wrong are withheld, and reported. What the files of one module break is
+        not looked at: that module fails with it. ``changed`` gives the state of an object, by its kind, that
+        counts in place of the one in the cluster.
 
-        Raises :class:`.ConfigMapError` when one of them is wrong,
-        :class:`.InvalidValuesError` when they and the values files break schemas,
-        both with all that is wrong, and what the client raises when one cannot be read.
+        Raises :class:`.ConfigMapError`, or :class:`.InvalidValuesError` when schemas are broken, with all
+        that is wrong if that is so for all modules, and what the client raises when an object cannot be read.
         """
         pairs = zip(self._objects, await self._read(), strict=True)
         look = await self._look([changed(kind, snapshot) for kind, snapshot in pairs])
-        if look.is_wrong:
+        if (right := await self._right_of(look)) is None:
             raise look.error()
-        self._begin_with(look)
+        self._refuse(look, set())
+        self._begin_with(right, self._withheld(look))
 
     async def load_when_valid(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
         """Load like :meth:`load`, but wait until somebody has fixed what is wrong for all modules.

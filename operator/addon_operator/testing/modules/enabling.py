@@ -31,5 +31,7 @@ async def verdict(
         removals = plan.RemovalPolicy(allow_empty=True)
         found = module_discovery.Discovery(states, values, processes, removals, requirements, _ignore)
         observed = await found.observe({}, frozenset())
-    plan.check_decided(observed)
-    return observed.verdicts[module.name]
+    verdict = observed.verdicts[module.name]
+    if verdict.error is not None:
+        raise verdict.error
+    return verdict

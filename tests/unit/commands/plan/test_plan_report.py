@@ -20,8 +20,13 @@ def module(name: str = "web", order: int = 1, *, has_chart: bool = True) -> mode
 
 
 def made(*, enabled: tuple[str, ...] = (), deletes: tuple[str, ...] = ()) -> plan.ConvergePlan:
+    verdicts = {WEB: model.Verdict(WEB, "web" in enabled, "")}
     return plan.ConvergePlan(
-        tuple(map(ModuleName, enabled)), tuple(map(ModuleName, deletes)), stages=(), purges=(), verdicts={}
+        tuple(map(ModuleName, enabled)),
+        tuple(map(ModuleName, deletes)),
+        stages=(),
+        purges=(),
+        verdicts=verdicts,
     )
 
 

@@ -190,8 +190,6 @@ async def test_a_module_whose_script_gives_no_verdict_stays_as_it_was(
         verdict = observed.verdicts[ModuleName("web")]
         assert (verdict.enabled, str(verdict.error)) == (is_on, told)
         assert observed.verdicts[ModuleName("db")].error is None
-        with pytest.raises(errors.ModuleError, match=told):
-            plan.check_decided(observed)
 
 
 async def test_what_was_observed_is_all_that_the_plan_needs(bench: Bench) -> None:

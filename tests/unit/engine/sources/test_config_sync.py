@@ -147,11 +147,6 @@ async def test_a_missing_config_map_is_an_empty_one() -> None:
     assert bench.values.config_values(WEB) == {"global": {}, "web": {}}
 
 
-async def test_a_wrong_config_map_at_start_is_an_error() -> None:
-    with pytest.raises(sources.ConfigMapError, match="web"):
-        await loaded({"web": "a: ["})
-
-
 async def test_an_edit_is_applied_and_reported_by_what_it_changed() -> None:
     bench = await loaded({"web": "a: 1"})
     await receive(bench, bench.cluster.edit(web="a: 2"))
@@ -375,19 +370,21 @@ async def test_a_warning_is_reported_once_and_again_after_it_was_gone() -> None:
     assert len(bench.heard.warnings) == 2
 
 
-async def test_at_the_start_all_that_is_wrong_is_reported_whatever_its_kind() -> None:
+async def test_a_plan_has_no_values_where_global_is_wrong_and_says_all_that_is() -> None:
     with pytest.raises(sources.ConfigMapError) as caught:
-        await loaded({"db": "[", "dbEnabled": "yes", "web": "{size: 10, password: short}"})
+        await loaded({"global": "[", "dbEnabled": "yes", "web": "{size: 10, password: short}"})
     assert len(caught.value.violations) == 4
     assert "web.size: must be at most 9, not 10" in str(caught.value)
     assert "short" not in str(caught.value)
 
 
-async def test_at_the_start_values_that_break_a_schema_are_reported_with_their_source() -> None:
-    with pytest.raises(
-        schema_violations.InvalidValuesError, match=r"web\.size.*config-values\.yaml; set in ConfigMap"
-    ):
-        await loaded({"web": "size: 10"})
+async def test_a_plan_withholds_modules_whose_values_are_wrong_and_says_why() -> None:
+    bench = await loaded({"web": "size: 10", "db": "[", "global": "a: 1"})
+    assert bench.values.withheld == {WEB: {"web"}, DB: {"db"}}
+    assert bench.values.config_values(None) == {"global": {"a": 1}}
+    (refused,) = bench.heard.of(config_events.ConfigRefused)
+    assert "config-values.yaml; set in ConfigMap" in str(refused.error)
+    assert {each.key for each in refused.wrong} == {"web", "db"}
 
 
 class Waiting:

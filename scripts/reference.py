@@ -48,7 +48,7 @@ def _setting(row: setting_resolution.Setting, texts: Mapping[str, str]) -> str:
 
 def metrics_page(page: str) -> str:
     """Return the page with its tables as the code has them; what is new comes to the end of the last one."""
-    known = {metric.name: metric for metric in metrics.Metrics().descriptions}
+    known = {metric.name: metric for metric in metrics.Metrics().rows}
     texts = {row["name"]: row["text"] for row in _ROW.finditer(page)}
     new = [name for name in known if name not in texts]
     head, *parts = re.split(r"(?<=\n)(?=## )", page)
@@ -60,7 +60,7 @@ def metrics_page(page: str) -> str:
     return head + "".join(parts)
 
 
-def _metric(metric: families.Description, texts: Mapping[str, str]) -> str:
+def _metric(metric: families.Row, texts: Mapping[str, str]) -> str:
     labels = ", ".join(f"`{label}`" for label in metric.labels)
     return _row((f"`{metric.name}`", labels, metric.type, texts.get(metric.name, metric.help)))
 

@@ -201,10 +201,10 @@ class EventMetrics:
         seconds, total = self._meters.converges.convergence_seconds, self._meters.converges.convergence_total
         match event:
             case events.ConvergeStarted():
-                seconds.inc(0, activation=event.activation)
+                seconds.labels(activation=event.activation)
                 total.labels(activation=event.activation)
             case events.ConvergeEnded(superseded=False):
-                seconds.inc(event.seconds, activation=event.activation)
+                seconds.labels(activation=event.activation).inc(event.seconds)
                 total.labels(activation=event.activation).inc()
 
     def _of_bindings(self, event: binding_events.BindingEvent) -> None:

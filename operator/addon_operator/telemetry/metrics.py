@@ -3,16 +3,22 @@
 import collections
 import dataclasses
 import gzip
+import math
+import platform
 import re
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Collection
+from typing import Final, TypeVar
 
 import prometheus_client
 from prometheus_client import exposition
+from prometheus_client import metrics as library
 
+import addon_operator
 from addon_operator.kube import paths
 from addon_operator.telemetry import families, series
+
+F = TypeVar("F", bound=families.Family)
 
 OTHERS: Final = "(others)"
 """Stands for all values of a label for which there is no room; no name of Kubernetes is written so."""
@@ -53,20 +59,34 @@ class Metrics:
     def __init__(self, prefix: str = "addon_operator_", *, queue_actions: bool = True) -> None:
         self.registry = series.Registry()
         """Where further collectors, such as that of hooks' own metrics, are registered."""
-        make = families.Factory(prefix, self.registry)
-        self._make = make
+        self._queue_actions = queue_actions
         self._words: dict[tuple[prometheus_client.Gauge, str], str] = {}
-        self.global_hooks = families.HookRunMetrics(make, "global")
-        self.module_hooks = families.HookRunMetrics(make, "module", "module")
-        self.modules = families.ModuleMetrics(make)
-        self.releases = families.ReleaseMetrics(make)
-        self.converges = families.ConvergeMetrics(make)
-        self.queues = families.QueueMetrics(make, actions=queue_actions)
-        self.bindings = families.BindingMetrics(make)
-        self.admission = families.AdmissionMetrics(make)
-        self.notifications = families.NotificationMetrics(make)
-        self.webhook_hooks = families.WebhookHookMetrics(make)
-        self.process = families.ProcessMetrics(make)
+
+        def made(kind: Callable[..., F], *adapt: Callable[[families.Row], families.Row]) -> F:
+            family = kind(prefix, self.registry, *adapt)
+            self.rows |= family.made
+            return family
+
+        self.rows: dict[families.Row, library.MetricWrapperBase] = {}
+        """The metric of each row, for the reference."""
+        self.global_hooks = made(families.HookRunMetrics, families.of_owner("global"))
+        self.module_hooks = made(families.HookRunMetrics, families.of_owner("module", "module"))
+        self.modules = made(families.ModuleMetrics)
+        self.releases = made(families.ReleaseMetrics)
+        self.converges = made(families.ConvergeMetrics)
+        self.queues = made(families.QueueMetrics)
+        self.bindings = made(families.BindingMetrics)
+        self.admission = made(families.AdmissionMetrics)
+        self.notifications = made(families.NotificationMetrics)
+        self.webhook_hooks = made(families.WebhookHookMetrics)
+        self.process = made(families.ProcessMetrics)
+        self._counters_of_modules = [
+            metric for row, metric in self.rows.items() if (row.type, row.labels) == ("counter", ("module",))
+        ]
+        self.admission.webhook_certificate_expiry_seconds.set(math.nan)
+        self.process.build_info.labels(addon_operator.__version__, platform.python_version()).set(1)
+        if not queue_actions:
+            self.registry.unregister(self.queues.action_seconds)
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.PlatformCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
@@ -90,13 +110,7 @@ class Metrics:
 
         ``runs``: it will run, or has; the many series of how long that takes are for these alone.
         """
-        for counter in (
-            self.modules.run_errors_total,
-            self.modules.delete_errors_total,
-            self.releases.resources_healed_total,
-            self.releases.resources_corrected_total,
-            self.releases.corrections_given_up_total,
-        ):
+        for counter in self._counters_of_modules:
             counter.labels(module=module)
         for by in ("inputs", "manifest"):
             self.releases.helm_upgrades_skipped_total.labels(module=module, by=by)
@@ -105,7 +119,7 @@ class Metrics:
 
     def queue_action(self, queue: str, action: str, seconds: float) -> None:
         """Count a single operation of a queue, which took ``seconds``."""
-        if self.queues.action_seconds is not None:
+        if self._queue_actions:
             self.queues.action_seconds.labels(queue_name=queue, queue_action=action).observe(seconds)
 
     def request_done(self, target: paths.Target, method: str, code: str, seconds: float) -> None:
@@ -121,39 +135,34 @@ class Metrics:
         """Show from now on whether this watch stands."""
         self.process.watch_up.labels(watch=watch).set_function(is_up)
 
-    @property
-    def descriptions(self) -> Sequence[families.Description]:
-        """What each metric of the operator is, for the reference."""
-        return tuple(self._make.descriptions)
-
     def forget_module(self, module: str) -> None:
         """Remove all series of a module that went away."""
         self._words = {shown: word for shown, word in self._words.items() if shown[1] != module}
-        for labels, metric in self._make.made:
-            if "module" in labels:
-                metric.remove_by_labels({"module": module})
+        self._forget({"module": module})
 
     def forget_hooks_of(self, module: str) -> None:
         """Remove all series of hooks of a module, which itself stays."""
-        for labels, metric in self._make.made:
-            if {"hook", "module"} <= labels:
-                metric.remove_by_labels({"module": module})
+        self._forget({"module": module}, of={"hook", "module"})
 
     def forget_hook(self, hook: str, module: str = "") -> None:
         """Remove all series of a hook that went away; ``module`` is empty for a global hook."""
-        for labels, metric in self._make.made:
-            if {"hook", "module"} <= labels:
-                metric.remove_by_labels({"hook": hook, "module": module})
-            elif "hook" in labels and not module:
+        self._forget({"hook": hook, "module": module})
+        if not module:
+            for metric in self.global_hooks.made.values():
                 metric.remove_by_labels({"hook": hook})
+
+    def _forget(self, labels: dict[str, str], of: Collection[str] = ()) -> None:
+        """Remove the series with these labels of all metrics that have them, and the labels ``of``."""
+        for row, metric in self.rows.items():
+            if {*labels, *of} <= set(row.labels):
+                metric.remove_by_labels(labels)
 
     def forget_queue(self, queue: str) -> None:
         """Remove all series of a queue that went away; those of hooks that ran in it stay."""
         for gauge in (self.queues.length, self.queues.head_age_seconds, self.queues.retries):
             gauge.remove_by_labels({"queue": queue})
         self.queues.wait_seconds_total.remove_by_labels({"queue": queue})
-        if self.queues.action_seconds is not None:
-            self.queues.action_seconds.remove_by_labels({"queue_name": queue})
+        self.queues.action_seconds.remove_by_labels({"queue_name": queue})
 
     def connection_closed(self, site: str, reason: str) -> None:
         """Count a connection to a site that was closed for one of its bounds."""

@@ -3,8 +3,7 @@
 The library appends ``_total`` to every counter; some documented names of counters have no such suffix.
 """
 
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import prometheus_client
@@ -62,33 +61,7 @@ class Single(library_registry.Collector):
         return (self._metric,)
 
 
-class PlainCounter(library_registry.Collector):
-    """A counter whose series is called exactly like the metric, without ``_total``."""
+class PlainCounter(prometheus_client.Gauge):
+    """A counter whose series is called exactly like the metric, without ``_total``; see :class:`Registry`."""
 
-    def __init__(self, name: str, documentation: str, labels: Sequence[str], registry: Registry) -> None:
-        self.name = name
-        self._documentation = documentation
-        self._labels = tuple(labels)
-        self._lock = threading.Lock()
-        self._values: dict[tuple[str, ...], float] = {} if labels else {(): 0.0}
-        registry.register(self)
-        registry.plain_counters.add(name)
-
-    def inc(self, amount: float = 1, /, **labels: str) -> None:
-        """Add to the series with exactly these labels."""
-        if amount < 0:
-            raise ValueError(f"{self.name} is a counter and cannot go down")
-        if set(labels) != set(self._labels):
-            raise ValueError(f"{self.name} has the labels {self._labels}, not {tuple(labels)}")
-        key = tuple(labels[name] for name in self._labels)
-        with self._lock:
-            self._values[key] = self._values.get(key, 0.0) + amount
-
-    def collect(self) -> Iterable[metrics_core.Metric]:
-        """Yield the metric with all its series."""
-        metric = metrics_core.UnknownMetricFamily(self.name, self._documentation, labels=self._labels)
-        with self._lock:
-            values = dict(self._values)
-        for key, value in values.items():
-            metric.add_metric(key, value)
-        yield metric
+    _type = "unknown"

@@ -45,7 +45,7 @@ def labels_there(expression: str) -> set[str]:
     """Labels of the series that it asks for, and those that every scrape adds."""
     by_name = {
         f"addon_operator_{each.name}".removesuffix("_total"): each.labels
-        for each in metrics.Metrics().descriptions
+        for each in metrics.Metrics().rows
     }
     found = {label for name in asked(expression) for label in by_name.get(_family(name), ())}
     return found | {"namespace", "pod", "job", "instance", "le", "__name__"}
@@ -127,7 +127,7 @@ def test_an_alert_about_the_first_time_asks_for_a_counter_that_is_there_before()
         for name in asked(rule["expr"])
     }
     assert found >= {"addon_operator_podpreset_admission_errors_total"}
-    by_name = {f"addon_operator_{each.name}": each.labels for each in metrics.Metrics().descriptions}
+    by_name = {f"addon_operator_{each.name}": each.labels for each in metrics.Metrics().rows}
     assert {name for name in found if set(by_name[name]) - {"module"}} == set()
 
 
@@ -158,7 +158,7 @@ def test_monitors_let_no_hook_pass_for_another_job_namespace_or_instance() -> No
 def test_no_panel_chooses_by_a_label_that_a_metric_has_for_something_else() -> None:
     """The label namespace of some metrics is that of pods, and not of the operator."""
     registry = metrics.Metrics()
-    of_pods = {description.name for description in registry.descriptions if "namespace" in description.labels}
+    of_pods = {description.name for description in registry.rows if "namespace" in description.labels}
     assert of_pods
     expressions = [target["expr"] for panel in PANELS for target in panel["targets"]]
     wrong = [

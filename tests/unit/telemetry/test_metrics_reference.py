@@ -3,15 +3,13 @@
 import dataclasses
 import pathlib
 import re
-from collections.abc import Iterator
 
-from addon_operator.telemetry import metrics, series
+from addon_operator.telemetry import metrics
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 ROW = re.compile(
     r"^\| `(?P<name>\w+)` \| (?P<labels>[^|]*)\| (?P<type>\w+) \| (?P<text>.+) \|$", re.MULTILINE
 )
-PREFIX = "addon_operator_"
 DOCUMENTED_OTHERWISE = {"convergence_seconds", "live_ticks"}
 """Counters whose documented names have no ``_total``."""
 UNBOUNDED = {"uid", "pod", "object", "path", "error", "message", "value", "ip", "user"}
@@ -37,19 +35,8 @@ def on_the_page() -> dict[str, Metric]:
 
 
 def in_the_code() -> dict[str, Metric]:
-    return {metric.name: metric for metric in _made(metrics.Metrics())}
-
-
-def _made(meters: metrics.Metrics) -> Iterator[Metric]:
-    for labels, made in meters._make.made:
-        kind = made._type
-        assert kind is not None
-        name = made._name.removeprefix(PREFIX) + ("_total" if kind == "counter" else "")
-        yield Metric(name, labels, kind, made._documentation)
-    for counter in meters.registry._collector_to_names:
-        if isinstance(counter, series.PlainCounter):
-            name = counter.name.removeprefix(PREFIX)
-            yield Metric(name, frozenset(counter._labels), "counter", counter._documentation)
+    rows = metrics.Metrics().rows
+    return {row.name: Metric(row.name, frozenset(row.labels), row.type, row.help) for row in rows}
 
 
 CODE, DOCUMENTS = in_the_code(), on_the_page()

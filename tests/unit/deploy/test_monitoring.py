@@ -44,8 +44,7 @@ def labels_asked(expression: str) -> set[str]:
 def labels_there(expression: str) -> set[str]:
     """Labels of the series that it asks for, and those that every scrape adds."""
     by_name = {
-        f"addon_operator_{each.name}".removesuffix("_total"): each.labels
-        for each in metrics.Metrics().rows
+        f"addon_operator_{each.name}".removesuffix("_total"): each.labels for each in metrics.Metrics().rows
     }
     found = {label for name in asked(expression) for label in by_name.get(_family(name), ())}
     return found | {"namespace", "pod", "job", "instance", "le", "__name__"}

@@ -48,7 +48,8 @@ _WORDS: Final[Mapping[Polarity, str]] = {
         completed bound deployed exists valid accepted compliant synced sync up installed created initialized
         provisioned connected enabled established issued finished done normal applied online started stable
         programmed admitted reconciled resolved approved promoted synchronized verified attached registered
-        released current joined passed published configured updated operational""",
+        released current joined passed published configured updated operational reachable discoverable
+        schedulable resolvable usable""",
     Polarity.UNDER_WAY: """
         pending progress yellow init wait unknown reconcile planned queued partial scheduled""",
     Polarity.WISH: "paused suspended stopped hibernated disabled halted",
@@ -110,6 +111,15 @@ _WORK: Final = frozenset({
 """Last words of kinds whose objects end: while such an object runs, it is not done."""
 _SPLIT: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _FIELDS: Final = frozenset({"phase", "state", "status", "health", "compliant"})
+_ROLLING: Final = "spec.updateStrategy."
+_WISHES: Final = {
+    "spec.paused": True,
+    "spec.suspend": True,
+    "spec.suspended": True,
+    "spec.enabled": False,
+    f"{_ROLLING}paused": True,
+}
+"""What fields of a spec are while somebody wants that nothing is done."""
 _FLAGS: Final = {"ready": Polarity.UNDER_WAY, "healthy": Polarity.ILL, "readytouse": Polarity.UNDER_WAY}
 """Flags of a status, and what it means that one is false."""
 _TROUBLES: Final = frozenset(
@@ -182,10 +192,10 @@ def decisive(resource: KubernetesObject) -> Word | None:
     spec, status = _mapping(resource.get("spec")), _mapping(resource.get("status"))
     strategy = _mapping(spec.get("updateStrategy"))
     rolling = {**strategy, **_mapping(strategy.get("rollingUpdate"))}
-    for key in ("paused", "suspend", "suspended"):
-        if spec.get(key) is True or rolling.get(key) is True:
-            place = f"spec.{key}" if spec.get(key) is True else f"spec.updateStrategy, {key}"
-            return Word(Polarity.WISH, f"{place} is true", place)
+    for place, wished in _WISHES.items():
+        key = place.rpartition(".")[2]
+        if (rolling if place.startswith(_ROLLING) else spec).get(key) is wished:
+            return Word(Polarity.WISH, f"{place} is {str(wished).lower()}", place)
     found = (
         *_of_conditions(status, _mapping(resource.get("metadata")).get("generation")),
         *_of_fields(str(resource.get("kind")), status),
@@ -278,7 +288,8 @@ def _of_status(
         return Polarity.UNDER_WAY if of_reason in (None, Polarity.WELL) else of_reason
     if status == "False":
         # Of what the table does not know, only the reason says whether it is well that it is false.
-        return Polarity.ILL if meaning is None and of_reason is Polarity.ILL else None
+        is_ill = meaning is None and of_reason is Polarity.ILL
+        return Polarity.ILL if is_ill else Polarity.WELL if meaning is Polarity.ILL else None
     return meaning if status == "True" else None
 
 

@@ -134,6 +134,9 @@ CHECK, POLICY = (
 )
 STORE, VOLUME = ("velero.io/v1", "BackupStorageLocation"), ("longhorn.io/v1beta2", "Volume")
 TARGET, KAFKA = ("longhorn.io/v1beta2", "BackupTarget"), ("kafka.strimzi.io/v1beta2", "Kafka")
+BUCKET_URL, PAUSED = {"spec": {"backupTargetURL": "s3://copies"}}, {"currentStepState": "StepPaused"}
+FUNCTION, ROLLOUT = ("openfaas.com/v1", "Function"), ("rollouts.kruise.io/v1beta1", "Rollout")
+ACCOUNT = ("capabilities.3scale.net/v1beta1", "DeveloperAccount")
 DATABASE, TEMPLATE = (
     ("postgresql.cnpg.io/v1", "Database"),
     ("templates.gatekeeper.sh/v1", "ConstraintTemplate"),
@@ -181,7 +184,14 @@ REPOSITORY = ("source.toolkit.fluxcd.io/v1", "HelmRepository")
         (VOLUME, {"status": {"state": "attached", "robustness": "degraded"}}, HealthState.PROGRESSING),
         (VOLUME, {"status": {"state": "detached", "robustness": "unknown"}}, HealthState.HEALTHY),
         (TARGET, {"status": {"available": True}}, HealthState.HEALTHY),
-        (TARGET, conditions(Unavailable="True"), HealthState.FAILED),
+        (TARGET, BUCKET_URL | conditions(Unavailable="True"), HealthState.FAILED),
+        (TARGET, {"spec": {"backupTargetURL": ""}} | conditions(Unavailable="True"), HealthState.HEALTHY),
+        (FUNCTION, conditions(Ready="True", Healthy="False"), HealthState.HEALTHY),
+        (FUNCTION, conditions(Ready="False", Stalled="True"), HealthState.FAILED),
+        (ROLLOUT, {"status": {"phase": "Progressing", "canaryStatus": PAUSED}}, HealthState.HEALTHY),
+        (ROLLOUT, {"status": {"phase": "Progressing"}}, HealthState.PROGRESSING),
+        (ACCOUNT, conditions(Waiting="True", Ready="False"), HealthState.HEALTHY),
+        (ACCOUNT, conditions(Invalid="True"), HealthState.FAILED),
         (KAFKA, conditions(Ready="True", Warning="True"), HealthState.HEALTHY),
         (KAFKA, {"status": {"conditions": [CREATING]}}, HealthState.PROGRESSING),
         (KAFKA, {"status": {"conditions": [CREATING | {"reason": "TimeoutException"}]}}, HealthState.FAILED),

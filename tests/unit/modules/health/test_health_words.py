@@ -54,7 +54,11 @@ CASES: dict[str, tuple[dict[str, Any], HealthState]] = {
     "work that runs": (shop(kind="DatabaseBackup", phase="Running"), PROGRESSING),
     "work that is done": (shop(kind="DatabaseBackup", phase="Completed"), HEALTHY),
     "paused by its spec": (shop("Ready=False", spec={"paused": True}), HEALTHY),
+    "switched off by its spec": (shop("Ready=False", spec={"enabled": False}), HEALTHY),
     "suspended": (shop(state="suspended"), HEALTHY),
+    "not failed, and nothing more": (shop("FailedCreatePod=False"), HEALTHY),
+    "conditions that nobody knows": (shop("Odd=True"), PROGRESSING),
+    "discoverable": (shop("Discoverable=True"), HEALTHY),
     "not ready for a while": (shop("Ready=False/Creating"), PROGRESSING),
     "not ready with an error": (shop("Ready=False/ReconcileError"), FAILED),
     "not ready, and the message names an error": (shop("Ready=False/Shop failed to open the door"), FAILED),
@@ -70,7 +74,7 @@ CASES: dict[str, tuple[dict[str, Any], HealthState]] = {
     "reconciling after an error": (shop("Reconciling=True/ProgressingWithRetry"), FAILED),
     "a part that is not ready": (shop("WebhookReady=False"), PROGRESSING),
     "what sums up speaks for its parts": (shop("Ready=True", "WebhookReady=False"), HEALTHY),
-    "what may be false while all is well": (shop("Active=False/Idle"), HEALTHY),
+    "what may be false while all is well": (shop("Ready=True", "Active=False/Idle"), HEALTHY),
     "a parent that accepts": (parents("parents", "Accepted=True"), HEALTHY),
     "one of two parents refuses": (parents("parents", "Accepted=True", "Accepted=False/Invalid"), FAILED),
     "a parent of others": (parents("ancestors", "Accepted=True", "Accepted=False/NoMatchingParent"), HEALTHY),
@@ -112,7 +116,7 @@ CASES: dict[str, tuple[dict[str, Any], HealthState]] = {
 @rows.each("case", CASES)
 def test_a_custom_resource_is_as_its_words_say(case: str) -> None:
     looked_at, state = CASES[case]
-    assert resource_health.health_of(looked_at, NOW).state is state
+    assert resource_health.health_of(looked_at, NOW, has_status=True).state is state
 
 
 def test_what_decided_is_named() -> None:

@@ -3,7 +3,7 @@
 Usable as a library without a cluster; ``docs/reference/expansion.md`` has the rules and examples.
 """
 
-from addon_operator.expansion.environment import container_environment
+from addon_operator.expansion.environment import container_environment, unresolved_references
 from addon_operator.expansion.fields import EXPANDED_MAX, ExpansionSizeError, MalformedObjectError
 from addon_operator.expansion.references import (
     ContainerEnvironment,
@@ -18,7 +18,6 @@ from addon_operator.expansion.references import (
     unresolved_message,
 )
 from addon_operator.expansion.services import service_environment
-from addon_operator.expansion.unresolved import unresolved_references
 
 __all__ = [
     "expand",

@@ -126,7 +126,7 @@ class ModuleMetrics(Family):
     run_errors_total = _counter("module_run_errors_total", "Module runs that failed.", "module")
     delete_errors_total = _counter("module_delete_errors_total", "Removals of modules that failed.", "module")
     info = _gauge("module_info", "The state of each module; always 1.", "module", "state")
-    """Set through :meth:`.Metrics.module_state`."""
+    """Set through :meth:`.Metrics.module_word`."""
     health = _gauge("module_health", "How the resources of each module are; always 1.", "module", "state")
     """``state``: ``Healthy``, ``Progressing`` or ``Failed``; there only when it is known."""
     failure = _gauge("module_failure", "Why a module failed its last run; always 1.", "module", "reason")

@@ -3,17 +3,15 @@
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, TypeAlias
 
 from addon_operator.documents import json_pointers, json_schemas
 from addon_operator.hook_contract import crontab, jq_programs
 from addon_operator.kernel import clock, errors, names, version_ranges
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
-if TYPE_CHECKING:
-    import jsonschema
-
+_Error: TypeAlias = Any
+"""A ``ValidationError`` of jsonschema, which is imported when it is needed; its parts have no types."""
 _TYPES: Final = {
     "string": "a text",
     "integer": "an integer",
@@ -51,7 +49,7 @@ class Checker:
         """Return all violations, sorted by place: the path of what is wrong and ``mistake; remedy``."""
         return [problem for error in self._errors(document) for problem in _problems(error)]
 
-    def _errors(self, document: JsonValue) -> "list[jsonschema.ValidationError]":
+    def _errors(self, document: JsonValue) -> list[_Error]:
         return sorted(self._validator.errors(document), key=lambda error: [str(part) for part in error.path])
 
 
@@ -81,24 +79,14 @@ def given(document: JsonObject, schema: Mapping[str, Any]) -> JsonObject:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Violation:
-    """What the validator says: the rule that is broken, its value in the schema, and by what."""
-
-    rule: str
-    value: Any
-    instance: Any
-    error: "jsonschema.ValidationError"
-
-
-def _texts(error: "jsonschema.ValidationError") -> Iterator[str]:
+def _texts(error: _Error) -> Iterator[str]:
     path = json_pointers.format_path(error.absolute_path)
     for text in _described(error):
         yield f"{path}: {text}" if path else text
 
 
-def _problems(error: "jsonschema.ValidationError") -> Iterator[tuple[json_pointers.Path, str]]:
-    path, instance, schema = tuple(error.absolute_path), cast("Any", error.instance), error.schema
+def _problems(error: _Error) -> Iterator[tuple[json_pointers.Path, str]]:
+    path, instance, schema = tuple(error.absolute_path), error.instance, error.schema
     if error.validator == "additionalProperties" and isinstance(schema, Mapping):
         unknown = [key for key in instance if key not in schema["properties"]]
         yield from (((*path, key), text) for key, text in zip(unknown, _described(error), strict=True))
@@ -106,22 +94,27 @@ def _problems(error: "jsonschema.ValidationError") -> Iterator[tuple[json_pointe
         yield from ((path, text) for text in _described(error))
 
 
-def _described(error: "jsonschema.ValidationError") -> Iterable[str]:
-    violation = _Violation(str(error.validator), error.validator_value, error.instance, error)
-    describe = _DESCRIPTIONS.get(violation.rule)
-    return describe(violation) if describe else [error.message]
+def _described(error: _Error) -> Iterable[str]:
+    rule, value = str(error.validator), error.validator_value
+    if rule in _DESCRIPTIONS:
+        return _DESCRIPTIONS[rule](error)
+    plural = "" if value == 1 else "s"
+    sentence = _SENTENCES.get(rule)
+    return [
+        sentence.format(shown=_shown(error.instance), value=value, s=plural) if sentence else error.message
+    ]
 
 
-def _type(violation: _Violation) -> Iterator[str]:
-    is_unquoted = violation.value == "string" and isinstance(violation.instance, bool | int | float)
-    schema: Any = violation.error.schema
+def _type(error: _Error) -> Iterator[str]:
+    is_unquoted = error.validator_value == "string" and isinstance(error.instance, bool | int | float)
+    schema = error.schema
     hint = "; put it in quotes" if is_unquoted else ""
     if hint and schema.get("format") == "period":
         hint = "; write a time with its unit, such as 30s, 10m or 1h30m"
-    elif hint and isinstance(violation.instance, float):
+    elif hint and isinstance(error.instance, float):
         hint += " (without them, a version such as 1.10 is the number 1.1)"
-    found = _KINDS.get(type(violation.instance)) if "x-secret" in schema else None
-    yield f"{found or _shown(violation.instance)} is not {_TYPES[violation.value]}{hint or _remedy(schema)}"
+    found = _KINDS.get(type(error.instance)) if "x-secret" in schema else None
+    yield f"{found or _shown(error.instance)} is not {_TYPES[error.validator_value]}{hint or _remedy(schema)}"
 
 
 def _remedy(schema: Mapping[str, Any]) -> str:
@@ -129,61 +122,38 @@ def _remedy(schema: Mapping[str, Any]) -> str:
     return f"; {schema['x-remedy']}" if "x-remedy" in schema else ""
 
 
-def _unknown_keys(violation: _Violation) -> Iterator[str]:
-    return unknown_keys(violation.instance, cast("Any", violation.error.schema))
-
-
-def _required(violation: _Violation) -> Iterator[str]:
+def _required(error: _Error) -> Iterator[str]:
     # jsonschema reports each missing key on its own and names it only in its message.
-    for key in violation.value:
-        if key not in violation.instance and repr(key) in violation.error.message:
+    for key in error.validator_value:
+        if key not in error.instance and repr(key) in error.message:
             yield f"the key {key!r} is missing"
 
 
-def _enum(violation: _Violation) -> Iterator[str]:
-    allowed = [str(value) for value in violation.value]
-    schema: Any = violation.error.schema
+def _enum(error: _Error) -> Iterator[str]:
+    allowed = [str(value) for value in error.validator_value]
+    schema = error.schema
     if remedy := _remedy(schema):
-        yield f"{_shown(violation.instance)} is not known here{remedy}"
+        yield f"{_shown(error.instance)} is not known here{remedy}"
         return
-    hint = nearest(violation.instance, allowed) if isinstance(violation.instance, str) else ""
+    hint = nearest(error.instance, allowed) if isinstance(error.instance, str) else ""
     listed = "" if hint.startswith("known") else f"write one of {', '.join(allowed)}; "
-    yield f"{_shown(violation.instance)} is not known here; {listed}{hint}".removesuffix("; ")
+    yield f"{_shown(error.instance)} is not known here; {listed}{hint}".removesuffix("; ")
 
 
-def _format(violation: _Violation) -> Iterator[str]:
-    yield str(violation.error.cause)
-
-
-def _too_few(violation: _Violation) -> Iterator[str]:
-    what = "item" if violation.rule == "minItems" else "key"
-    yield f"it needs at least {violation.value} {what}{'' if violation.value == 1 else 's'}"
-
-
-def _too_small(violation: _Violation) -> Iterator[str]:
-    yield f"{_shown(violation.instance)} is less than the smallest allowed, {violation.value}"
-
-
-def _too_large(violation: _Violation) -> Iterator[str]:
-    yield f"{_shown(violation.instance)} is more than the largest allowed, {violation.value}"
-
-
-def _always(text: str) -> Callable[[_Violation], Iterator[str]]:
-    return lambda _violation: iter([text])
-
-
-_DESCRIPTIONS: Final[Mapping[str, Callable[[_Violation], Iterator[str]]]] = {
+_DESCRIPTIONS: Final[Mapping[str, Callable[[_Error], Iterator[str]]]] = {
     "type": _type,
-    "additionalProperties": _unknown_keys,
+    "additionalProperties": lambda error: unknown_keys(error.instance, error.schema),
     "required": _required,
     "enum": _enum,
-    "format": _format,
-    "minItems": _too_few,
-    "minProperties": _too_few,
-    "maxItems": _always("the operators Exists and DoesNotExist take no values; remove them"),
-    "minLength": _always("it must not be empty"),
-    "minimum": _too_small,
-    "maximum": _too_large,
+    "format": lambda error: iter([str(error.cause)]),
+}
+_SENTENCES: Final = {
+    "minItems": "it needs at least {value} item{s}",
+    "minProperties": "it needs at least {value} key{s}",
+    "maxItems": "the operators Exists and DoesNotExist take no values; remove them",
+    "minLength": "it must not be empty",
+    "minimum": "{shown} is less than the smallest allowed, {value}",
+    "maximum": "{shown} is more than the largest allowed, {value}",
 }
 
 

@@ -7,7 +7,6 @@ of a hook's log line clash with nothing. A field called like one of the line's o
 """
 
 import logging
-import re
 import sys
 from typing import Final, TextIO
 
@@ -61,6 +60,8 @@ def set_level(level: str) -> None:
     logging.getLogger("asyncio").setLevel(max(number, logging.INFO))
     quiet = number > logging.DEBUG
     logging.getLogger("kopf").setLevel(logging.WARNING if quiet else number)
+    # Each try of a request that fails, which what watches Kopf and our own client report in our words.
+    logging.getLogger("kopf._cogs.clients.api").setLevel(logging.CRITICAL if quiet else number)
     # It warns that it does not handle signals in a thread, which is what is wanted.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
 
@@ -68,7 +69,7 @@ def set_level(level: str) -> None:
 def _formatter(type_: str, *, no_time: bool) -> logging.Formatter:
     time: list[Processor] = [structlog.processors.TimeStamper(fmt="iso", utc=True, key="time")]
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[_take_attributes, _spare_own_fields, _add_level, _tell_of_requests],
+        foreign_pre_chain=[_take_attributes, _spare_own_fields, _add_level],
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             *([] if no_time else time),
@@ -88,31 +89,6 @@ def _spare_own_fields(_: WrappedLogger, __: str, fields: EventDict) -> EventDict
 def _add_level(_: WrappedLogger, method: str, fields: EventDict) -> EventDict:
     fields["level"] = _LEVEL_NAMES.get(method, method)
     return fields
-
-
-def _tell_of_requests(_: WrappedLogger, __: str, fields: EventDict) -> EventDict:
-    """Say in our words what Kopf says of a request that failed."""
-    failed = _FAILED_REQUEST.match(str(fields.get("event")))
-    if failed is not None:
-        how = next(
-            (words for name, words in _REFUSALS.items() if name in (failed["error"] or "")), "does not answer"
-        )
-        again = "; it is asked again" if failed["then"] == "will retry" else ""
-        fields["event"] = f"the API server {how} ({failed['what']}){again}"
-        fields["level"] = "warn"
-    return fields
-
-
-_FAILED_REQUEST: Final = re.compile(
-    r"Request attempt \S+ failed; (?P<then>[^:;]+): (?P<what>\S+ \S+)(?: -> (?P<error>.*))?\Z", re.DOTALL
-)
-_REFUSALS: Final = {
-    "ClientConnector": "cannot be reached",
-    "APIForbiddenError": "refuses a request",
-    "APITooManyRequestsError": "has too many requests",
-    "APIServerError": "answers with an error of its own",
-}
-"""What happened, by a part of the name of an error of Kopf or of its HTTP client."""
 
 
 def _take_attributes(logger: WrappedLogger, method: str, fields: EventDict) -> EventDict:

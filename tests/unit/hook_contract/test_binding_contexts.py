@@ -23,61 +23,6 @@ def read(context: binding_contexts.Context) -> JsonValue:
     return value
 
 
-def test_on_startup_has_no_snapshots() -> None:
-    assert read(binding_contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP, {"pods": []})) == {
-        "binding": "onStartup"
-    }
-
-
-@rows.each("binding", [binding for binding in bindings.LifecycleBinding if binding != "onStartup"], ids=str)
-def test_all_other_steps_of_life_have_snapshots(binding: bindings.LifecycleBinding) -> None:
-    assert read(binding_contexts.lifecycle(binding)) == {"binding": binding.value, "snapshots": {}}
-    assert read(binding_contexts.lifecycle(binding, {"pods": [ENTRY], "none": []})) == {
-        "binding": binding.value,
-        "snapshots": {"pods": [json.loads(ENTRY)], "none": []},
-    }
-
-
-def test_a_tick() -> None:
-    assert read(binding_contexts.schedule("nightly")) == {"binding": "nightly", "type": "Schedule"}
-    assert read(binding_contexts.schedule("nightly", {"pods": []})) == {
-        "binding": "nightly",
-        "type": "Schedule",
-        "snapshots": {"pods": []},
-    }
-
-
-def test_a_synchronization_lists_its_objects_even_if_there_are_none() -> None:
-    entries = [binding_contexts.entry(POD, b'"x"'), binding_contexts.entry(POD, b"2")]
-    assert read(binding_contexts.synchronization("pods", entries)) == {
-        "binding": "pods",
-        "type": "Synchronization",
-        "objects": [
-            {"object": json.loads(POD), "filterResult": "x"},
-            {"object": json.loads(POD), "filterResult": 2},
-        ],
-    }
-    assert read(binding_contexts.synchronization("pods", [], {"pods": []})) == {
-        "binding": "pods",
-        "type": "Synchronization",
-        "objects": [],
-        "snapshots": {"pods": []},
-    }
-
-
-@rows.each("change", list(bindings.WatchEvent), ids=str)
-def test_an_event_holds_the_object_and_the_filters_result(change: bindings.WatchEvent) -> None:
-    changed = packed(binding_contexts.entry(POD, b"null"))
-    assert read(binding_contexts.event("pods", change, changed, {"all": []})) == {
-        "binding": "pods",
-        "type": "Event",
-        "watchEvent": change.value,
-        "object": json.loads(POD),
-        "filterResult": None,
-        "snapshots": {"all": []},
-    }
-
-
 @rows.each(
     ("entry", "text"),
     [
@@ -113,51 +58,10 @@ def test_what_was_kept_before_a_change_stands_beside_it_byte_by_byte(before: byt
     assert b"".join(context.pieces()) == head + members + b',"snapshots":{"s":[]}}'
 
 
-def test_a_group_has_its_snapshots_and_nothing_else() -> None:
-    assert read(binding_contexts.group("pods", "g")) == {
-        "binding": "pods",
-        "type": "Group",
-        "groupName": "g",
-        "snapshots": {},
-    }
-
-
-@rows.each(
-    ("change", "word"),
-    [
-        (bindings.WatchEvent.ADDED, "add"),
-        (bindings.WatchEvent.MODIFIED, "update"),
-        (bindings.WatchEvent.DELETED, "delete"),
-    ],
-)
-def test_a_legacy_event_names_the_object(change: bindings.WatchEvent, word: str) -> None:
-    assert read(binding_contexts.legacy_event(change, "onKubernetesEvent", packed())) == {
-        "binding": "onKubernetesEvent",
-        "resourceEvent": word,
-        "resourceNamespace": "n",
-        "resourceKind": "Pod",
-        "resourceName": "p",
-    }
-
-
-def test_the_legacy_event_of_a_cluster_object_has_an_empty_namespace() -> None:
-    node = packed(binding_contexts.entry(b'{"kind":"Node","metadata":{"name":"x"}}'))
-    told = read(binding_contexts.legacy_event(bindings.WatchEvent.ADDED, "b", node))
-    assert isinstance(told, dict)
-    assert told["resourceNamespace"] == ""
-
-
 def test_of_neighbours_of_one_group_only_the_last_context_stays() -> None:
     a1, a2, b = (binding_contexts.group(name, group) for name, group in [("1", "a"), ("2", "a"), ("3", "b")])
     tick = binding_contexts.schedule("tick")
     assert binding_contexts.collapse_groups([a1, a2, tick, tick, a1, b, a2]) == [a2, tick, tick, a1, b, a2]
-
-
-def test_a_packed_entry_is_small_and_comes_back_as_it_was() -> None:
-    entry = binding_contexts.entry(b'{"data":{"text":"%b"}}' % (b"x" * 10_000))
-    waiting = binding_contexts.PackedEntry(entry)
-    assert waiting.size < 200
-    assert waiting.unpack() == entry
 
 
 def test_an_entry_that_is_kept_packed_waits_as_it_is() -> None:
@@ -184,7 +88,7 @@ DOCUMENTS = {
         binding_contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM, {"pods": [ENTRY], "none": []})
     ],
     "lifecycle-without-bindings": [binding_contexts.lifecycle(bindings.LifecycleBinding.AFTER_ALL)],
-    "startup": [binding_contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP)],
+    "startup": [binding_contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP, {"pods": []})],
     "schedule": [binding_contexts.schedule("schedule"), TICK],
     "synchronization": [
         binding_contexts.synchronization("pods", [binding_contexts.entry(POD, b"null"), ENTRY])

@@ -67,58 +67,6 @@ def test_a_wrong_window_is_told_with_its_number(text: str, told: str) -> None:
     assert told in problem
 
 
-DEFAULTS: dict[str, object] = {
-    "config_map": "addon-operator",
-    "modules_dirs": (pathlib.Path("modules"),),
-    "global_hooks_dir": pathlib.Path("global-hooks"),
-    "unnumbered_module_order": 1,
-    "strict_check_values_mode_enabled": False,
-    "tmp_dir": pathlib.Path("/tmp/addon-operator"),
-    "modules_parallelism": 4,
-    "converge_on_failure": "wait",
-    "hook_timeout": 1800.0,
-    "shutdown_grace": 25.0,
-    "crd_extra_labels": {"heritage": "addon-operator"},
-    "crd_filter_prefixes": ("doc-", "_"),
-    "listen_address": "0.0.0.0",
-    "listen_port": 9650,
-    "prometheus_metrics_prefix": "addon_operator_",
-    "queue_actions_metrics": True,
-    "admission_server_enabled": "auto",
-    "admission_server_listen_address": "0.0.0.0",
-    "admission_server_listen_port": 9651,
-    "admission_server_certs_dir": None,
-    "webhook_url": None,
-    "webhook_service": "addon-operator",
-    "webhook_failure_policy": "ignore",
-    "expansion_events": True,
-    "ha": False,
-    "pod": None,
-    "lease_name": "addon-operator-leader-election",
-    "lease_duration": 15.0,
-    "lease_renew_deadline": 10.0,
-    "lease_retry_period": 2.0,
-    "kube_config": None,
-    "kube_client_qps": 50.0,
-    "kube_client_burst": 100,
-    "helm_bin_path": None,
-    "helm_history_max": 10,
-    "helm_timeout": 1200.0,
-    "helm_ignore_release": (),
-    "helm_purge": "own",
-    "log_level": "info",
-    "log_type": "text",
-    "log_no_time": False,
-    "debug_unix_socket": pathlib.Path("/var/run/addon-operator/debug.socket"),
-}
-
-
-def test_the_defaults_are_the_documented_ones() -> None:
-    loaded = load()
-    assert {field: getattr(loaded, field) for field in DEFAULTS} == DEFAULTS
-    assert {field: loaded.origins[field] for field in DEFAULTS} == dict.fromkeys(DEFAULTS, "default")
-
-
 @rows.each(
     ("environ", "value", "origin"),
     [

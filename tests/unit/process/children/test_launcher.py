@@ -156,62 +156,6 @@ async def test_a_program_is_looked_for_in_the_path_of_its_own_environment(
         assert found.exit_code == 5
 
 
-async def test_cpu_time_is_the_childs(spawner: launcher.Launcher) -> None:
-    burn = "import time\nwhile time.process_time() < 0.06: pass"
-    busy, idle = await asyncio.gather(
-        children.Children(spawner).run([sys.executable, "-I", "-S", "-c", burn], env=ENV),
-        children.Children(spawner).run(["true"], env=ENV),
-    )
-    assert busy.user_cpu_seconds + busy.system_cpu_seconds >= 0.06
-    assert idle.user_cpu_seconds + idle.system_cpu_seconds < 0.05
-
-
-async def test_a_timeout_ends_the_group(
-    spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
-) -> None:
-    run, pid = await first_line(spawner, script("sleep 100 & echo $!; wait"))
-    await clocks.Clock().advance(TIME_LIMIT)
-    result = await run
-    assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
-    assert pids.ends_within(pid, PATIENT)
-
-
-@pytest.mark.parametrize(
-    ("head", "reason"),
-    [
-        ("", "begin a script with a line"),
-        ("#!/no/such/shell\n", "interpreter /no/such/shell"),
-        ("#!/bin/bash\r\n", "CR LF"),
-    ],
-)
-async def test_a_script_that_cannot_be_started_is_explained(
-    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], head: str, reason: str
-) -> None:
-    with pytest.raises(children.ChildStartError, match=reason):
-        await children.Children(spawner).run([script("exit", head=head)], env=ENV)
-
-
-@pytest.mark.parametrize(
-    ("program", "reason"),
-    [
-        ("/no/such/file", "there is no such file"),
-        ("no-such-program-anywhere", "no such program in PATH"),
-        ("/", "it is a directory"),
-        ("with\0zero", "null byte"),
-    ],
-)
-async def test_a_program_that_cannot_be_started_gives_one_sentence(
-    spawner: launcher.Launcher, program: str, reason: str
-) -> None:
-    with pytest.raises(children.ChildStartError, match=reason):
-        await children.Children(spawner).run([program], env=ENV)
-
-
-async def test_a_missing_directory_is_named(spawner: launcher.Launcher, tmp_path: pathlib.Path) -> None:
-    with pytest.raises(children.ChildStartError, match=f"working directory {tmp_path}/gone"):
-        await children.Children(spawner).run(["true"], env=ENV, cwd=tmp_path / "gone")
-
-
 async def test_an_environment_larger_than_a_message_arrives(spawner: launcher.Launcher) -> None:
     environment = {**ENV, **{f"BIG_{number}": "x" * 100_000 for number in range(5)}}
     result = await children.Children(spawner).run(

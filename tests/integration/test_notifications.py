@@ -61,7 +61,7 @@ def test_a_failure_and_its_end_are_told_once_although_the_operator_is_killed_in_
     assert place == f"Module web (cluster lab, namespace {site.namespace})."
     assert what.startswith("It has failed since ")
     assert "look.sh failed with exit code 1" in what
-    assert "It is tried again " in what
+    assert "Next try " in what
     assert more == f"More: addon-operator module describe web -n {site.namespace}"
 
     ((_, headers, body),) = [each for each in receiver.got if each[0] == "/bus"]

@@ -288,6 +288,11 @@ class ModuleState:
         self.reason = "; ".join(filter(None, parts))
 
 
+def next_try(cure: Sequence[str]) -> tuple[str, str]:
+    """Return what stands before and behind the moment of a next try; ``cure``: what it is made sooner for."""
+    return "next try ", f", or sooner: it waits for {', '.join(cure)}" if cure else ""
+
+
 def maintenance_text(mode: str) -> str:
     """Say that Helm and healing leave a module alone in a mode; empty without one."""
     return f"in maintenance ({mode}): Helm and healing leave it alone" if mode else ""

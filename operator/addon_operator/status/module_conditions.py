@@ -367,9 +367,8 @@ def _reconciling(module: state.ModuleState) -> _Said:
     if module.status in _UNDER_WAY and not _is_stuck_in_delete(module):
         return _Said("True", str(module.status), _UNDER_WAY[module.status])
     if module.next_try is not None:
-        at = clock.rfc3339(module.next_try)
-        sooner = f", or sooner: it {_cure(module)}" if module.cure else ""
-        told = f"The last try failed; the next one starts at {at}{sooner}."
+        before, behind = state.next_try(module.cure)
+        told = f"The last try failed; {before}at {clock.rfc3339(module.next_try)}{behind}."
         return _Said("True", "ProgressingWithRetry", told)
     waits = module.beside.waits_for
     until = f"; its next run waits for {', '.join(waits)}" if waits else ""

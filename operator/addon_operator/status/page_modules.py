@@ -271,11 +271,12 @@ class _Module:
         row = self.row
         if not row["nextTry"]:
             return []
-        next_try, cure = Moment(row["nextTry"], kind="due"), ", ".join(row["cure"])
+        due = Moment(row["nextTry"], kind="due")
+        before, behind = state.next_try(row["cure"])
         if sentence:
-            return ["next try ", next_try, f", or sooner: it waits for {cure}" if cure else ""]
+            return [before, due, behind]
         tries = f"after {row['tries']} that failed" if row["tries"] else ""
-        return [next_try, *filter(None, (tries, f"or sooner: it waits for {cure}" if cure else ""))]
+        return [due, *filter(None, (tries, behind.removeprefix(", ")))]
 
     def _place(self) -> str:
         place = self.content.places.get(self.row["name"])

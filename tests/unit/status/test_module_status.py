@@ -555,7 +555,7 @@ def test_a_module_that_waits_for_its_next_try_is_progressing_with_retry(status: 
     waiting.next_try = NOW + 25
     (found,) = (each for each in document(waiting)["conditions"] if each["type"] == "Reconciling")
     assert (found["status"], found["reason"]) == ("True", "ProgressingWithRetry")
-    assert found["message"] == "The last try failed; the next one starts at 2023-11-14T22:13:45Z."
+    assert found["message"] == "The last try failed; next try at 2023-11-14T22:13:45Z."
 
 
 def test_a_module_with_go_hooks_is_not_ready_without_a_word() -> None:

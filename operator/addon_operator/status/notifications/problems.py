@@ -22,8 +22,9 @@ class Problem:
     text: str = ""
     follows: str = ""
     at: float | None = None
-    """When that happens, in seconds since the epoch; sooner if it waits for something."""
+    """When that happens, in seconds since the epoch."""
     sooner: str = ""
+    """What stands behind that: for what it happens sooner."""
     rolled_back: bool = False
 
 
@@ -81,5 +82,7 @@ def _line(text: str) -> str:
 
 def _failure(module: state.ModuleState, text: str, *, rolled_back: bool = False) -> Problem:
     if module.next_try is None:
-        return Problem(text, "it is tried again when its values or files change", rolled_back=rolled_back)
-    return Problem(text, "it is tried again", module.next_try, _line(", ".join(module.cure)), rolled_back)
+        # The error says what has to change.
+        return Problem(text, rolled_back=rolled_back)
+    before, behind = state.next_try(module.cure)
+    return Problem(text, before.rstrip(), module.next_try, _line(behind), rolled_back)

@@ -69,7 +69,6 @@ _SINCE: Final[Mapping[Kind, str]] = {
 _FOLLOWS: Final[Mapping[Kind, str]] = {
     Kind.UNHEALTHY: "The operator goes on watching them",
     Kind.DRIFTED: "That stays until somebody undoes it, or it is corrected",
-    Kind.ROLLED_BACK: "It is upgraded again when its values or files change",
 }
 
 
@@ -206,7 +205,7 @@ def _follows(item: Item, now: float) -> str:
     if item.kind is Kind.ROLLED_BACK or not problem.follows:
         return _FOLLOWS.get(item.kind, "")
     at = "" if problem.at is None else _when(problem.at, now)
-    return f"{problem.follows}{at}{f', or sooner: it waits for {problem.sooner}' if problem.sooner else ''}"
+    return f"{problem.follows}{at}{problem.sooner}"
 
 
 def _when(at: float, now: float) -> str:

@@ -42,13 +42,13 @@ def read(*items: transitions.Item, place: texts.Place = PLACE, now: float = NOW)
 
 
 def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
-    cause = "endpoints of Service shop/admission"
-    assert read(an_item(follows="it is tried again", at=BEGIN + 240, sooner=cause)) == [
+    cause = ", or sooner: it waits for endpoints of Service shop/admission"
+    assert read(an_item(follows="next try", at=BEGIN + 240, sooner=cause)) == [
         "web failed",
         "Module web (cluster prod, namespace addons).",
         (
             "It has failed since 10:02 UTC (3 min): hook look.sh failed with exit code 1. "
-            "It is tried again at 10:06 UTC, or sooner: it waits for endpoints of Service shop/admission."
+            "Next try at 10:06 UTC, or sooner: it waits for endpoints of Service shop/admission."
         ),
         "More: addon-operator module describe web -n addons",
     ]
@@ -127,8 +127,7 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
                 "web was rolled back",
                 (
                     "The upgrade failed, and the release went back to the last revision that "
-                    "worked, at 10:02 UTC (3 min ago): timed out. It is upgraded again when its "
-                    "values or files change."
+                    "worked, at 10:02 UTC (3 min ago): timed out."
                 ),
             ],
         ),
@@ -198,8 +197,8 @@ def test_a_title_names_a_few_modules_and_counts_many(items: list[transitions.Ite
     ("after", "told"), [(0, "now"), (5, "at 10:05:05 UTC"), (59, "at 10:05:59 UTC"), (180, "at 10:08 UTC")]
 )
 def test_what_happens_in_the_minute_of_the_message_is_told_with_seconds(after: float, told: str) -> None:
-    line = read(an_item(follows="it is tried again", at=NOW + after))[2]
-    assert line.endswith(f" It is tried again {told}.")
+    line = read(an_item(follows="next try", at=NOW + after))[2]
+    assert line.endswith(f" Next try {told}.")
 
 
 def a_target(format_: Format, key: str = "") -> notify_config.Target:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.integration import charts, operator_process, operator_site
+from addon_operator.devcluster import handle
+from tests.integration import charts, module_objects, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -278,12 +279,13 @@ def limited(site: operator_site.Site, forbidden: tuple[str, ...]) -> pathlib.Pat
 
 
 def test_an_object_of_two_modules_is_reported_and_stays_when_one_of_them_goes(
-    site: operator_site.Site,
+    site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
+    shown = module_objects.Modules(site, devcluster)
     web = site.module("010-web", {"a": "b"}, values="webEnabled: true")
     db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
     for module in (web, db):
-        add(module, "shared.yaml", config_map("shared"))
+        add(module, "shared.yaml", config_map("shared") + "data: {a: b}\n")
     operator = site.start().wait_ready()
     operator.wait_logged("modules web and db both have ConfigMap", "which belongs to db")
     planned = site.command("plan")
@@ -294,6 +296,10 @@ def test_an_object_of_two_modules_is_reported_and_stays_when_one_of_them_goes(
     assert f"Shared objects:\n  ConfigMap {site.namespace}/shared (also of web; belongs to db)\n" in described
     assert "Release:     revision 1\n" in described
     uid = site.get("configmap", "shared")["metadata"]["uid"]
+    site.kubectl("patch", "configmap", "shared", "-p", '{"data": {"a": "other"}}')
+    operator.wait_until(
+        lambda: shown.condition("db", "Drifted")["reason"] == "SharedObject", "both may have written it"
+    )
     # After a restart, too, when nothing is followed yet.
     operator.stop()
     site.config(webEnabled="false")

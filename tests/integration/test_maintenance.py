@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.integration import operator_site
+from addon_operator.devcluster import handle
+from tests.integration import module_objects, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -20,7 +21,10 @@ def resource_monitor(site: operator_site.Site) -> dict[str, object]:
     return shown
 
 
-def test_a_module_in_maintenance_is_left_alone_until_that_ends(site: operator_site.Site) -> None:
+def test_a_module_in_maintenance_is_left_alone_until_that_ends(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    shown = module_objects.Modules(site, devcluster)
     module = site.module(
         "010-web", {"size": '"{{ .Values.web.size }}"'}, values="webEnabled: true\nweb: {size: 1}"
     )
@@ -38,6 +42,9 @@ def test_a_module_in_maintenance_is_left_alone_until_that_ends(site: operator_si
 
     site.config(webMaintenance=MODE)
     operator.wait_metric(1, "mm_module_maintenance", module="web", state=MODE)
+    operator.wait_until(
+        lambda: shown.condition("web", "Ready")["reason"] == "Maintenance", "its object says so"
+    )
     operator.wait_idle()
     runs = site.labels().count("before.sh beforeHelm")
     helm = len(site.helm_calls())

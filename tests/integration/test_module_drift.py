@@ -209,6 +209,7 @@ def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret
         "it is told",
     )
     assert modules.condition("web", "Drifted")["message"] == "ConfigMap web: /data/a (by alice)"
+    assert modules.condition("web", "Drifted")["reason"] == "Changed"
     patch(site, "secret/hidden", {"stringData": {"password": "other"}}, "bob")
     operator.wait_until(
         lambda: "Secret hidden: /data/password (by bob)" in modules.condition("web", "Drifted")["message"],

@@ -52,6 +52,7 @@ def test_a_rollout_is_followed_to_its_end_and_a_pod_that_finds_no_node_is_named(
     operator.wait_until(
         lambda: "nodes are available" in modules.condition("web", "Healthy")["message"], "the cause is told"
     )
+    assert modules.condition("web", "Healthy")["reason"] == "Progressing"
     assert " (pod web-" in modules.condition("web", "Healthy")["message"]
     assert "): Deployment web, " in modules.condition("web", "Healthy")["message"]
     listed = site.command("module", "list").stdout

@@ -161,7 +161,10 @@ def with_hooks_of_charts(site: operator_site.Site, operator: operator_process.Op
     assert site.data("hooked-by-hook") is not None
 
 
-def test_a_removed_module_waits_for_finalizers_without_a_task(site: operator_site.Site) -> None:
+def test_a_removed_module_waits_for_finalizers_without_a_task(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    shown = module_objects.Modules(site, devcluster)
     module(site, "010-held", HELD)
     module(site, "010-side")
     site.config(heldEnabled="true", sideEnabled="true")
@@ -174,6 +177,9 @@ def test_a_removed_module_waits_for_finalizers_without_a_task(site: operator_sit
         operator.wait_idle()
         assert row(site, "held")["state"] == "Deleting"
         assert site.revisions().keys() == {"side"}
+        operator.wait_until(
+            lambda: shown.condition("held", "Enabled")["reason"] == "Removing", "its object says so"
+        )
 
         # Enabled again it waits for that object, and for nothing else does anybody wait.
         site.config(heldEnabled="true")

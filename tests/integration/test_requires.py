@@ -5,7 +5,8 @@ import pathlib
 
 import pytest
 
-from tests.integration import definitions, operator_process, operator_site, requiring
+from addon_operator.devcluster import handle
+from tests.integration import definitions, module_objects, operator_process, operator_site, requiring
 
 pytestmark = pytest.mark.integration
 
@@ -195,8 +196,9 @@ def test_required_modules_are_ready_first_and_others_of_the_order_run_side_by_si
 
 @pytest.mark.parametrize("on_failure", [pytest.param("wait", marks=pytest.mark.slow), "continue"])
 def test_what_requires_a_failing_module_waits_and_others_go_on(
-    site: operator_site.Site, on_failure: str
+    site: operator_site.Site, devcluster: handle.DevCluster, on_failure: str
 ) -> None:
+    shown = module_objects.Modules(site, devcluster)
     site.first_retry = operator_site.SOON
     requiring.module(site, "010-a", "modules: [z]")
     requiring.module(site, "010-b")
@@ -207,6 +209,9 @@ def test_what_requires_a_failing_module_waits_and_others_go_on(
         operator.wait_metric(1, "module_run_errors_total", module="z")
         operator_process.wait_until(lambda: "b" in site.revisions(), "the module without an edge runs")
         requiring.wait_for(site, "a", "Pending", "waits for z")
+        operator.wait_until(
+            lambda: shown.condition("a", "Ready")["reason"] == "WaitsForModules", "its object says so"
+        )
         site.config(a="color: blue", last="color: blue")
         operator.wait_metric(3, "module_run_errors_total", module="z")
         assert set(site.revisions()) == {"b"}

@@ -22,8 +22,12 @@ _LOOK_SECONDS: Final = 1.0
 _SHOWN: Final = 20
 """Failing hooks, and waiting bindings, of one module."""
 _WAITED_FOR: Final = 3
+_STEADY: Final = 3
+"""Looks in a row that see a module wait for the same before that is noted: with a thousand modules and short
+runs, the Module objects of all would be written each second."""
 _EDIT_WAITS: Final = 3.0
 """Seconds after which an edit that is not applied is a state of its module, and no matter of course."""
+_NOTHING: Final = state.Beside()
 
 
 class FailingHook(TypedDict):
@@ -52,6 +56,7 @@ class ModuleLooks:
         self._queues = queues
         self._bindings = bindings
         self._running = running
+        self._waiting: dict[names.ModuleName, tuple[Sequence[str], int]] = {}
 
     def running_of(self, owner: str) -> list[running_hooks.RunningHook]:
         """Return the hooks that run, the one that runs longest first."""
@@ -74,15 +79,23 @@ class ModuleLooks:
         before = [text for each in earlier for text in each.holds_up]
         return self._look(self._states[module], self._failing(), before, self._awaited)
 
-    async def all(self) -> dict[str, state.Beside]:
-        """Return what is beside the runs of all modules; others have their turn meanwhile."""
+    async def all(self, *, steady: bool = False) -> dict[str, state.Beside]:
+        """Return what is beside the runs of all modules; others have their turn meanwhile.
+
+        ``steady``: what a module waits for is what it has waited for in several of these looks.
+        """
         failing, awaited = self._failing(), self._awaited
         before: list[str] = []
+        # Of the others there is nothing to see, each second.
+        concerned = {*failing, *awaited, *self._bindings.owners}
 
         def look(module: state.ModuleState) -> tuple[str, state.Beside]:
-            found = self._look(module, failing, before, awaited)
+            name, found = module.module.name, _NOTHING
+            is_pending = module.status is state.ModuleStatus.PENDING
+            if is_pending or name in concerned or module.edit_since is not None:
+                found = self._look(module, failing, before, awaited, steady=steady)
             before.extend(module.holds_up)
-            return module.module.name, found
+            return name, found
 
         return dict(await turns.mapped(look, self._states))
 
@@ -92,7 +105,7 @@ class ModuleLooks:
 
     async def note(self) -> None:
         """Note it in the states of all modules."""
-        for name, found in (await self.all()).items():
+        for name, found in (await self.all(steady=True)).items():
             self._states.note_beside(names.ModuleName(name), found)
 
     async def work(self) -> None:
@@ -107,18 +120,31 @@ class ModuleLooks:
         failing: "_Failing",
         before: Sequence[str],
         awaited: Mapping[str, Sequence[str]],
+        *,
+        steady: bool = False,
     ) -> state.Beside:
         name = module.module.name
         if module.status is not state.ModuleStatus.PENDING:
             before = self._states.held_up(module, awaited.get(name, ()))
         elif name not in self._states.enabled:
             before = ()
+        if steady:
+            before = self._steady(module, before[:_WAITED_FOR])
         found = self._beside(name, failing.get(name, ()), before)
         since = module.edit_since
         if since is None or time.time() - since < _EDIT_WAITS:
             return found
         told = f"an edit waits since {clock.rfc3339(since)}: {self._awaited_by_edit(module, found.waits_for)}"
         return dataclasses.replace(found, edit_waits=told)
+
+    def _steady(self, module: state.ModuleState, before: Sequence[str]) -> Sequence[str]:
+        """Return whom it waits for, or as long as that changes with each look what was noted before."""
+        name = module.module.name
+        last, looks = self._waiting.pop(name, ((), 0))
+        if not before:
+            return before
+        self._waiting[name] = before, looks + 1 if list(before) == list(last) else 1
+        return before if self._waiting[name][1] >= _STEADY else module.beside.waits_for
 
     def _awaited_by_edit(self, module: state.ModuleState, waits_for: Sequence[str]) -> str:
         """Say what an edit of the module waits for, without values."""

@@ -55,8 +55,9 @@ def _time(found: Mapping[str, Any], earlier: Time | None = None) -> Time:
 
 def after(module: state.ModuleState, before: Times, said: Mapping[str, tuple[str, str]], now: float) -> Times:
     """Return the times of conditions that say now these statuses, for these reasons."""
+    at = clock.rfc3339(now)
     return {
-        type_: _after(module, type_, before.get(type_), status, reason, clock.rfc3339(now))
+        type_: _after(module, type_, before.get(type_), status, reason, at)
         for type_, (status, reason) in said.items()
     }
 

@@ -20,6 +20,11 @@ class WaitingBindings(hook_bindings.HookBindings):
     def allowed_failures(self) -> Sequence[hook_tasks.AllowedFailure]:
         return self.failures
 
+    @property
+    @override
+    def owners(self) -> set[str]:
+        return {*self.of_owner, *self.answers}
+
     @override
     def waiting(self, owner: str) -> list[hook_bindings.WaitingBinding]:
         return self.of_owner.get(owner, [])

@@ -72,6 +72,18 @@ async def test_a_module_that_has_not_run_says_for_whom_it_waits(bench: Bench) ->
     assert bench.views.module(WEB)["waitsFor"] == [], "it is not enabled"
 
 
+async def test_for_whom_a_module_waits_is_noted_when_it_is_so_for_some_looks(bench: Bench) -> None:
+    bench.states.enabled = (DNS, WEB)
+    bench.states.mark(WEB, state.ModuleStatus.PENDING, "")
+    noted: list[tuple[str, ...]] = []
+    steps = (state.ModuleStatus.RUNNING, state.ModuleStatus.FAILED, *[state.ModuleStatus.RUNNING] * 3)
+    for status in (*steps, state.ModuleStatus.FAILED, state.ModuleStatus.READY):
+        bench.states.mark(DNS, status, "")
+        await bench.views.looks.note()
+        noted.append(bench.states[WEB].beside.waits_for)
+    assert noted == [(), (), (), (), ("dns (Running)",), ("dns (Running)",), ()]
+
+
 async def test_a_module_that_is_ready_says_for_whom_a_further_run_waits(bench: Bench) -> None:
     bench.states.enabled = (DNS, WEB)
     bench.states.mark(DNS, state.ModuleStatus.FAILED, "helm failed")

@@ -64,7 +64,8 @@ class World:
 
     async def look(self) -> None:
         self.web.explain()
-        await self.views.looks.note()
+        for _ in range(3):
+            await self.views.looks.note()
 
     def object(self) -> dict[str, Any]:
         since = module_conditions.times(self.web, {}, NOW)

@@ -195,7 +195,7 @@ class HookBindings:
         """Tell when what hooks are to answer is not registered, and when it is again, until cancelled."""
         told: dict[str, str] = {}
         while True:
-            for owner in {*self._hooks, *told}:
+            for owner in {*told, *(owner for each in self._webhooks for owner in each.owners)}:
                 rows = self.answering(owner)
                 text = not_registered(rows)
                 if text != told.get(owner, ""):
@@ -266,6 +266,12 @@ class HookBindings:
     def allowed_failures(self) -> Sequence[hook_tasks.AllowedFailure]:
         """Hooks that failed, as their bindings allow, the last time that they ran for them."""
         return self._tasks.allowed_failures
+
+    @property
+    def owners(self) -> set[str]:
+        """Whose hooks are to answer something, or follow objects."""
+        following = (owner for owner, followed in self._followed.items() if followed)
+        return {*following, *(owner for each in self._webhooks for owner in each.owners)}
 
     def waiting(self, owner: str) -> list[WaitingBinding]:
         """Return the owner's bindings whose objects cannot be followed just now, and why."""

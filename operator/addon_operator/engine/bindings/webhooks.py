@@ -115,8 +115,9 @@ class Webhooks(Generic[Binding, Request, Answer]):
 
     def begin(self, owner: str, hooks: Sequence[state.Hook]) -> None:
         """Let these hooks answer, from now on, what is registered of the owner."""
-        self._hooks[owner] = hooks
-        self._registry.replace(owner, self._answers.entries(hooks))
+        if entries := self._answers.entries(hooks):
+            self._hooks[owner] = hooks
+        self._registry.replace(owner, entries)
 
     async def open(self, owner: str, hooks: Sequence[state.Hook]) -> None:
         """Register those whose snapshots are there, and the others as soon as theirs are.
@@ -124,10 +125,11 @@ class Webhooks(Generic[Binding, Request, Answer]):
         Raises an :class:`.AddonOperatorError` when that cannot be written, or a name is taken.
         """
         self._forget_late(owner)
-        self._hooks[owner] = hooks
+        if entries := self._answers.entries(hooks):
+            self._hooks[owner] = hooks
         complete = [entry for hook in hooks for entry in self._answers.complete(hook)]
         await self._register(owner, complete)
-        if len(complete) < len(self._answers.entries(hooks)):
+        if len(complete) < len(entries):
             self._late[owner] = asyncio.create_task(
                 self._open_late(owner, hooks, len(complete)), name=f"webhooks of {owner or 'global hooks'}"
             )
@@ -154,6 +156,11 @@ class Webhooks(Generic[Binding, Request, Answer]):
     async def let_go(self, owner: str) -> None:
         """End what is left of the owner; raises an :class:`.AddonOperatorError` when that cannot be done."""
         await self._registry.let_go(owner)
+
+    @property
+    def owners(self) -> Collection[str]:
+        """Whose hooks are to answer something."""
+        return self._hooks.keys()
 
     def rows(self, owner: str) -> list[AnsweringRow]:
         """Return what the owner's hooks are to answer, and whether the API server asks."""

@@ -98,7 +98,7 @@ class _Progress:
 
     def is_held(self, task: tasks.Task) -> bool:
         """Say whether the task waits for one that comes before it, which failed or waits itself."""
-        return any(
+        return bool(task.after) and any(
             other.kind is task.kind and other.owner in task.after and not other.done.done()
             for other in self.queued
         )

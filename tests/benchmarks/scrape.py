@@ -32,12 +32,12 @@ _KIB: Final = 1024
 async def run() -> list[measures.Row]:
     """All measurements, which take seconds; tasks want an event loop, and none is run."""
     few, many = filled(_FEW), filled(_MODULES)
-    base, began = len(metrics.Metrics().render().body), time.process_time()
-    plain = many.render().body
+    base, began = len(metrics.Metrics().render()), time.process_time()
+    plain = many.render()
     seconds = time.process_time() - began
-    small = many.render(metrics.Form.wanted("", "gzip")).body
+    small = many.render(metrics.Form.wanted("", "gzip"))
     case = f"{_MODULES} modules, a chart and a hook of two bindings each"
-    linear = base + (len(few.render().body) - base) * _MODULES / _FEW
+    linear = base + (len(few.render()) - base) * _MODULES / _FEW
     return [
         measures.Row("scrape", case, "KiB of /metrics", len(plain) / _KIB,
                      f"as {_FEW} modules", linear / _KIB),

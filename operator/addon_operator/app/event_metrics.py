@@ -6,7 +6,7 @@ import prometheus_client
 
 from addon_operator.engine import config_events, events, state
 from addon_operator.engine.bindings import binding_events
-from addon_operator.hook_contract.configuration import bindings
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.process.children import children
 from addon_operator.telemetry import families, metrics
 
@@ -98,7 +98,7 @@ class EventMetrics:
         self._hooks[owner] = hooks
         for hook in event.hooks:
             count = self._meters.bindings.count.labels(module=owner, hook=hook.name)
-            count.set(_count_bindings(hook))
+            count.set(sum(1 for _ in hook_config.rows(hook.config)))
 
     def _of_modules(self, event: events.Event) -> None:
         modules = self._meters.modules
@@ -244,11 +244,3 @@ def _cost(family: families.HookRunMetrics, values: dict[str, str], result: child
     family.user_cpu_seconds.labels(**values).observe(result.user_cpu_seconds)
     family.sys_cpu_seconds.labels(**values).observe(result.system_cpu_seconds)
     family.max_rss_bytes.labels(**values).set(result.max_rss_bytes)
-
-
-def _count_bindings(hook: state.Hook) -> int:
-    lifecycle = sum(hook.config.order(binding) is not None for binding in bindings.LifecycleBinding)
-    config = hook.config
-    return sum(
-        map(len, (config.schedules, config.kubernetes, config.webhooks, config.conversions)), lifecycle
-    )

@@ -113,17 +113,16 @@ class _SiteHandlers:
         self._renders = short_cache.ShortCache(self._render_metrics, clock.SystemClock(), 0.0, keep=_never)
         self._status = status
 
-    async def _render_metrics(self, form: metrics.Form) -> metrics.Exposition:
+    async def _render_metrics(self, form: metrics.Form) -> bytes:
         return await asyncio.to_thread(self._registry.render, form)
 
     async def metrics(self, request: web.Request) -> web.Response:
         accept = ",".join(request.headers.getall("Accept", []))
         form = metrics.Form.wanted(accept, request.headers.get("Accept-Encoding", ""))
-        document = await self._renders.get(form)
-        headers = {"Content-Type": document.content_type, "Vary": "Accept, Accept-Encoding"}
-        if document.gzipped:
+        headers = {"Content-Type": form.content_type, "Vary": "Accept, Accept-Encoding"}
+        if form.gzipped:
             headers["Content-Encoding"] = "gzip"
-        return web.Response(body=document.body, headers=headers)
+        return web.Response(body=await self._renders.get(form), headers=headers)
 
     async def ready(self, request: web.Request) -> web.Response:
         reason = self._status.unready_reason()

@@ -304,7 +304,7 @@ def _webhooks_registered(module: state.ModuleState) -> _Said:
         return _Said("False" if is_wrong else "Unknown", "NotRegistered", f"{module.not_registered}.")
     if module.hooks is None:
         return _Said("Unknown", "NotKnown", "Its hooks have not said yet what they answer.")
-    if any(hook.config.webhooks or hook.config.conversions for hook in module.hooks):
+    if any(hook.config.answering for hook in module.hooks):
         return _Said("True", "Registered", "The API server asks all hooks that are to answer it.")
     return _Said("True", "NoWebhooks", "None of its hooks is to answer the API server.")
 

@@ -40,15 +40,6 @@ class Form:
         return cls(_content_type(accept), exposition.gzip_accepted(accept_encoding))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Exposition:
-    """A document for a scrape."""
-
-    body: bytes
-    content_type: str
-    gzipped: bool
-
-
 class Metrics:
     """The operator's metrics in a registry of their own.
 
@@ -168,7 +159,7 @@ class Metrics:
         """Count a connection to a site that was closed for one of its bounds."""
         self.process.connections_closed_total.labels(site=site, reason=reason).inc()
 
-    def render(self, form: Form | None = None) -> Exposition:
+    def render(self, form: Form | None = None) -> bytes:
         """Render the document in a form; slow enough to be run in a thread."""
         form = form or Form.wanted()
         encode, content_type = exposition.choose_encoder(form.content_type)
@@ -181,7 +172,7 @@ class Metrics:
             pieces.append(piece.removesuffix(_EOF) if is_open else self.registry.declare(piece))
             time.sleep(0)
         body = b"".join([*pieces, _EOF] if is_open else pieces)
-        return Exposition(gzip.compress(body, 1) if form.gzipped else body, form.content_type, form.gzipped)
+        return gzip.compress(body, 1) if form.gzipped else body
 
 
 class BoundedLabels:

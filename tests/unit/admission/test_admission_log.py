@@ -32,7 +32,7 @@ async def observer(
 
 
 def series(meters: metrics.Metrics) -> list[str]:
-    lines = meters.render().body.decode().splitlines()
+    lines = meters.render().decode().splitlines()
     return [line.removeprefix("addon_operator_") for line in lines if line.startswith("addon_operator_")]
 
 

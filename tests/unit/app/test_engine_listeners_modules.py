@@ -234,4 +234,4 @@ def test_what_a_hook_may_not_have_meant_is_logged_once_and_counted_each_time() -
         event_log.EventLog(log.logger)(event)
         event_metrics.EventMetrics(meters)(event)
     assert [line.partition(" hook=")[0] for line in brief(log)] == ["! module web: hook c.sh printed a patch"]
-    assert 'addon_operator_hook_doubts_total{hook="c.sh",module="web"} 2.0' in meters.render().body.decode()
+    assert 'addon_operator_hook_doubts_total{hook="c.sh",module="web"} 2.0' in meters.render().decode()

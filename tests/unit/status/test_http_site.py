@@ -194,9 +194,9 @@ class Threads(metrics.Metrics):
         self.names: list[str] = []
 
     @override
-    def render(self, form: metrics.Form | None = None) -> metrics.Exposition:
+    def render(self, form: metrics.Form | None = None) -> bytes:
         self.names.append(threading.current_thread().name)
-        return metrics.Exposition(b"", "text/plain", gzipped=False)
+        return b""
 
     @override
     def connection_closed(self, site: str, reason: str) -> None:
@@ -223,7 +223,7 @@ class Held(Threads):
         self.go = threading.Event()
 
     @override
-    def render(self, form: metrics.Form | None = None) -> metrics.Exposition:
+    def render(self, form: metrics.Form | None = None) -> bytes:
         found = super().render(form)
         self.begun.set()
         self.go.wait(60)

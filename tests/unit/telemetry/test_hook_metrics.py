@@ -28,7 +28,7 @@ class Bench:
 
     def lines(self, *names: str) -> list[str]:
         """Lines of the text format about these metrics, sorted."""
-        lines = self.meters.render().body.decode().splitlines()
+        lines = self.meters.render().decode().splitlines()
         words = [line.removeprefix("# TYPE ").removeprefix("# HELP ") for line in lines]
         return sorted(
             line for line, word in zip(lines, words, strict=True) if word.startswith(names or ("hook", "m"))
@@ -36,7 +36,7 @@ class Bench:
 
     def values(self) -> dict[str, float]:
         """All series of hooks by their text."""
-        found = [line for line in self.meters.render().body.decode().splitlines() if "hook=" in line]
+        found = [line for line in self.meters.render().decode().splitlines() if "hook=" in line]
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in found}
 
 
@@ -301,22 +301,20 @@ def test_what_is_wrong_in_a_batch_keeps_all_of_it_out(bench: Bench) -> None:
 def test_awkward_label_values_survive_the_text_format(bench: Bench) -> None:
     text = 'a "quoted"\\ \n ü'
     bench.run("a.sh", gauge("m", 1, kind=text))
-    families = parser.text_string_to_metric_families(bench.meters.render().body.decode())
+    families = parser.text_string_to_metric_families(bench.meters.render().decode())
     (sample,) = [sample for family in families for sample in family.samples if sample.name == "m"]
     assert sample.labels == {"hook": "a.sh", "kind": text}
 
 
 def test_open_metrics_can_be_read(bench: Bench) -> None:
     bench.run("a.sh", add("m"), add("n_total"), gauge("g_total"), observe("s", 1, [1]), gauge("i_info"))
-    text = bench.meters.render(
-        metrics.Form.wanted("application/openmetrics-text; version=1.0.0")
-    ).body.decode()
+    text = bench.meters.render(metrics.Form.wanted("application/openmetrics-text; version=1.0.0")).decode()
     families = openmetrics.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # the library has no types here
     types = {family.name: family.type for family in families}
     assert types["m"] == "unknown"
     assert types["n"] == "counter"
     assert types["s"] == "histogram"
-    plain = bench.meters.render().body.decode()
+    plain = bench.meters.render().decode()
     assert "# TYPE n_total counter" in plain
     assert "# TYPE m counter" in plain
 
@@ -421,7 +419,7 @@ def test_any_name_is_taken_and_escaped_for_scrapers_that_do_not_take_it(bench: B
     ]
     assert "stub_time_count{" in "".join(bench.values())
     asked = metrics.Form.wanted("text/plain;version=1.0.0;escaping=allow-utf-8")
-    text = bench.meters.render(asked).body.decode()
+    text = bench.meters.render(asked).decode()
     assert '# TYPE "stub-add-metric" counter' in text
     assert '{"stub-add-metric",hook="h","node-found"="x"} 2.0' in text
     assert '{"stub-time_bucket",hook="h",le="5.0"} 1.0' in text or 'le="5"' in text

@@ -154,7 +154,7 @@ def _style(row: Sequence[str]) -> str:
 
 def _cells(bound: "hook_config.BindingRow") -> tuple[str, str, str]:
     about = bound.crontab or bound.resources or f"{bound.api_version} {bound.kind}".strip()
-    if bound.crd:
-        about = f"{bound.crd}: {', '.join(bound.conversions)}"
+    if bound.crd_name:
+        about = f"{bound.crd_name}: {', '.join(bound.conversions)}"
     order = "" if bound.order is None else str(bound.order)
     return f"{bound.binding} {bound.name}".rstrip() + (f" ({about})" if about else ""), order, bound.queue

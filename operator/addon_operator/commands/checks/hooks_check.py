@@ -233,7 +233,7 @@ def _program(
 ) -> CheckedFile:
     """Return a program itself, with what it can be asked for its whole module."""
     asks = {READINESS: read.has_readiness, SETTINGS_CHECK: read.has_settings_check}
-    rows = tuple(hook_config.BindingRow(ask, queue="") for ask, can in asks.items() if can)
+    rows = tuple(hook_config.BindingRow(ask) for ask, can in asks.items() if can)
     twice = f"{ready} says whether the module is ready, too; only one program may do that"
     wrong = (twice,) if ready is not None and read.has_readiness else ()
     return CheckedFile(asked.path, owner, bindings=rows, errors=wrong, warnings=asked.warnings)
@@ -280,7 +280,7 @@ def _script(place: hook_places.HookRoot) -> Iterator[CheckedFile]:
     path = place.script
     if path is None:
         return
-    checked = CheckedFile(path, place.owner, bindings=(hook_config.BindingRow(ENABLED, queue=""),))
+    checked = CheckedFile(path, place.owner, bindings=(hook_config.BindingRow(ENABLED),))
     if not start_errors.is_executable(path):
         yield dataclasses.replace(checked, errors=(f"it {start_errors.not_executable(path)}",))
     elif problem := start_errors.start_problem(path):
@@ -397,5 +397,5 @@ def _claims(bound: hook_config.BindingRow) -> Iterator[tuple[tuple[str, ...], st
         yield (bound.binding, bound.name), f"{bound.binding} {bound.name}"
     for step in bound.conversions:
         before, _, after = step.partition(" to ")
-        edge = conversion_bindings.ConversionRule(before, after).full(bound.crd)
-        yield (bound.crd, *edge), f"the conversion of {bound.crd} from {edge[0]} to {edge[1]}"
+        edge = conversion_bindings.ConversionRule(before, after).full(bound.crd_name)
+        yield (bound.crd_name, *edge), f"the conversion of {bound.crd_name} from {edge[0]} to {edge[1]}"

@@ -176,8 +176,7 @@ class HookBindings:
         included = {
             (hook.name, name)
             for hook in hooks
-            for listed in (hook.config.webhooks, hook.config.conversions)
-            for each in listed
+            for each in hook.config.answering
             for name in each.include_snapshots_from
         }
         for followed in self._followed.get(owner, ()):

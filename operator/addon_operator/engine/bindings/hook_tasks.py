@@ -79,16 +79,16 @@ class HookTasks:
 
     def attach(self, hook: state.Hook) -> None:
         """Begin to use the queues of the hook's bindings."""
-        for name in _queues_of(hook):
-            self._queues.use(name)
+        for binding in hook.config.queued:
+            self._queues.use(binding.queue)
 
     def forget(self, hook: state.Hook) -> None:
         """Forget a hook that is gone, and the queues that only it used."""
         self._rates.forget(hook)
         self._allowed = {key: each for key, each in self._allowed.items() if each.hook != hook}
         self.objects.remove(hook)
-        for name in _queues_of(hook):
-            self._queues.leave(name)
+        for binding in hook.config.queued:
+            self._queues.leave(binding.queue)
 
     def drop(self, owner: str) -> None:
         """Forget all runs of a module's hooks that wait."""
@@ -202,8 +202,3 @@ def _end(followed: triggers.SynchronizedBinding, error: BaseException, *, is_fin
         followed.synchronization_ended()
     else:
         followed.synchronization_failed(str(error))
-
-
-def _queues_of(hook: state.Hook) -> list[str]:
-    kubernetes = [each.queue for each in hook.config.kubernetes]
-    return kubernetes + [each.queue for each in hook.config.schedules]

@@ -105,6 +105,4 @@ def stamp(path: pathlib.Path) -> Stamp:
 
 def _included(config: hook_config.HookConfig) -> set[str]:
     """Return the kubernetes bindings whose snapshots answers need."""
-    asked = [each.include_snapshots_from for each in config.webhooks]
-    asked += [each.include_snapshots_from for each in config.conversions]
-    return {name for names_of in asked for name in names_of}
+    return {name for each in config.answering for name in each.include_snapshots_from}

@@ -4,6 +4,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from addon_operator.hook_contract import crontab
 
 MAIN_QUEUE: Final = "main"
@@ -98,25 +100,24 @@ class NamespaceSelector:
     labels: LabelSelector | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BindingRow:
-    """One binding, as people see it."""
+class BindingRow(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One binding, as people and other programs see it."""
 
     binding: str
     """The key in the configuration."""
     name: str = ""
     """Name of any other than a lifecycle step."""
     crontab: str = ""
-    kind: str = ""
     api_version: str = ""
+    kind: str = ""
     resources: str = ""
     """What requests a webhook answers: ``CREATE,UPDATE ingresses.networking.k8s.io``."""
     order: int | None = None
     """ORDER of a lifecycle step."""
-    queue: str = MAIN_QUEUE
-    crd: str = ""
+    queue: str = ""
+    crd_name: str = ""
     """The CustomResourceDefinition whose objects a hook converts."""
-    conversions: tuple[str, ...] = ()
+    conversions: list[str] = []
     """The steps that it converts by: ``v1alpha1 to v1``."""
 
 

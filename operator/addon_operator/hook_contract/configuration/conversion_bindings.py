@@ -46,5 +46,5 @@ class ConversionBinding:
     @property
     def row(self) -> bindings.BindingRow:
         """The binding as people see it."""
-        steps = tuple(f"{rule.from_version} to {rule.to_version}" for rule in self.rules)
-        return bindings.BindingRow(KEY, self.name, queue="", crd=self.crd_name, conversions=steps)
+        steps = [f"{rule.from_version} to {rule.to_version}" for rule in self.rules]
+        return bindings.BindingRow(KEY, self.name, crd_name=self.crd_name, conversions=steps)

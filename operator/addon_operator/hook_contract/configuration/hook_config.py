@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+import msgspec
+
 from addon_operator.documents import document_stream
 from addon_operator.hook_contract import violations
 from addon_operator.hook_contract.configuration import (
@@ -89,6 +91,18 @@ class HookConfig:
     settings: HookSettings = field(default_factory=HookSettings)
     warnings: tuple[str, ...] = ()
     """What is allowed and yet hardly meant, one sentence each."""
+
+    @property
+    def answering(
+        self,
+    ) -> tuple[webhook_bindings.WebhookBinding | conversion_bindings.ConversionBinding, ...]:
+        """All bindings by which the API server asks the hook."""
+        return (*self.webhooks, *self.conversions)
+
+    @property
+    def queued(self) -> tuple[bindings.ScheduleBinding | bindings.KubernetesBinding, ...]:
+        """All bindings whose runs wait in queues, but for steps of life."""
+        return (*self.schedules, *self.kubernetes)
 
     def order(self, binding: LifecycleBinding) -> int | None:
         """Return the ORDER of a lifecycle binding, ``None`` if the hook does not have it."""
@@ -216,23 +230,10 @@ def rows(read: HookConfig) -> Iterator[BindingRow]:
     """Yield all bindings, a row each: lifecycle steps first."""
     for step in LifecycleBinding:
         if (order := read.order(step)) is not None:
-            yield BindingRow(step.value, order=order)
-    for bound in (read.schedules, read.kubernetes, read.webhooks, read.conversions):
-        yield from (each.row for each in bound)
+            yield BindingRow(step.value, order=order, queue=bindings.MAIN_QUEUE)
+    yield from (each.row for each in (*read.queued, *read.answering))
 
 
 def row_document(found: BindingRow) -> JsonObject:
     """Return the binding for other programs, without what it does not have."""
-    members: JsonObject = {
-        "binding": found.binding,
-        "name": found.name,
-        "crontab": found.crontab,
-        "apiVersion": found.api_version,
-        "kind": found.kind,
-        "resources": found.resources,
-        "order": found.order,
-        "queue": found.queue,
-        "crdName": found.crd,
-        "conversions": list(found.conversions),
-    }
-    return {key: value for key, value in members.items() if value not in ("", None, [])}
+    return cast("JsonObject", msgspec.to_builtins(found))

@@ -86,4 +86,4 @@ class WebhookBinding:
             )
             for rule in self.rules
         )
-        return bindings.BindingRow(self.key, self.name, resources=resources, queue="")
+        return bindings.BindingRow(self.key, self.name, resources=resources)

@@ -82,11 +82,7 @@ def bindings_of(hook: state.Hook) -> dict[str, _Bound]:
     """Return the bindings of a hook that a test can run it for, by their names."""
     lifecycle = [each for each in hook_config.LifecycleBinding if hook.config.order(each) is not None]
     found: dict[str, _Bound] = {each.value: each for each in lifecycle}
-    config = hook.config
-    found |= {each.name: each for each in config.schedules}
-    found |= {each.name: each for each in config.kubernetes}
-    found |= {each.name: each for each in config.webhooks}
-    return found | {each.name: each for each in config.conversions}
+    return found | {each.name: each for each in (*hook.config.queued, *hook.config.answering)}
 
 
 def steps_before_helm(hooks: Sequence[state.Hook]) -> list[tuple[state.Hook, str]]:

@@ -94,12 +94,15 @@ def stream(
 
     Raises :class:`CommandError` when it cannot be started or ends with another exit code than 0.
     """
-    process = _opened(argv, env=env, cwd=cwd)
     lines: list[str] = []
-    with _no_survivor(process):
-        for line in process.stdout or ():
-            lines.append(line)
-            on_line(line.rstrip("\n"))
+    with _opened(argv, env=env, cwd=cwd) as process:
+        try:
+            for line in process.stdout or ():
+                lines.append(line)
+                on_line(line.rstrip("\n"))
+        except BaseException:
+            _end(process)
+            raise
     return _checked(Completed(tuple(argv), process.returncode, "".join(lines), ""), check=True)
 
 
@@ -148,16 +151,6 @@ def replace(argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
         raise _not_started(Completed(tuple(argv), -1, "", ""), error) from error
 
 
-@contextlib.contextmanager
-def _no_survivor(process: "subprocess.Popen[str]") -> Iterator[None]:
-    with process:
-        try:
-            yield
-        except BaseException:
-            _end(process)
-            raise
-
-
 def _end(process: "subprocess.Popen[str]", grace: float = _KILL_AFTER) -> None:
     process.terminate()
     try:
@@ -168,21 +161,11 @@ def _end(process: "subprocess.Popen[str]", grace: float = _KILL_AFTER) -> None:
 
 def _checked(completed: Completed, *, check: bool) -> Completed:
     if check and completed.exit_code != 0:
-        raise CommandError(f"{_ending(completed.exit_code)}{_last_line(completed)}", completed)
+        code = completed.exit_code
+        ending = f"killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        written = (completed.stderr.strip() or completed.stdout.strip()).rpartition("\n")[2].strip()
+        raise CommandError(f"{ending}: {written}" if written else ending, completed)
     return completed
-
-
-def _ending(exit_code: int) -> str:
-    return f"killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
-
-
-def _last_line(completed: Completed) -> str:
-    for text in (completed.stderr, completed.stdout):
-        lines = text.split("\n") if text.strip() else []
-        for line in reversed(lines):
-            if line.strip():
-                return f": {line.strip()}"
-    return ""
 
 
 def _not_started(completed: Completed, error: OSError) -> CommandError:

@@ -48,16 +48,8 @@ def _object(
 ) -> Mapping[str, Any]:
     """Return the schema of a mapping; ``others`` is that of the same in a hook that answers ``--config``."""
     more = (key for key in others.get("properties", ()) if key not in properties)
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": properties,
-        "required": list(required),
-        "x-elsewhere": {
-            **others.get("x-elsewhere", {}),
-            **{key: _CALLED_OTHERWISE.get(key, _OF_OTHER_HOOKS) for key in more},
-        },
-    }
+    elsewhere = {key: _CALLED_OTHERWISE.get(key, _OF_OTHER_HOOKS) for key in more}
+    return config_schemas.mapping(properties, required, {**others.get("x-elsewhere", {}), **elsewhere})
 
 
 _OTHER: Final = binding_types.CURRENT[config_schemas.HookKind.MODULE]
@@ -110,8 +102,8 @@ _HOOK: Final = _object(
         "allowFailure": _BOOL,
         "logLevel": _TEXT,
         "settings": _SETTINGS,
-        "schedule": {"type": "array", "items": _SCHEDULE},
-        "kubernetes": {"type": "array", "items": _KUBERNETES},
+        "schedule": config_schemas.listing(_SCHEDULE),
+        "kubernetes": config_schemas.listing(_KUBERNETES),
     },
     required=("metadata",),
     others=_OTHER,
@@ -119,7 +111,7 @@ _HOOK: Final = _object(
 _PROGRAM: Final = _object(
     {
         "version": {"enum": [VERSION]},
-        "hooks": {"type": "array", "items": _ANY},
+        "hooks": config_schemas.listing(_ANY),
         "readiness": {"type": "object"},
         "has_settings_check": _BOOL,
     },

@@ -8,10 +8,11 @@ import enum
 import itertools
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from addon_operator.documents import document_stream
 from addon_operator.hook_contract import violations
+from addon_operator.hook_contract.configuration import config_schemas
 from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
@@ -71,26 +72,20 @@ _NUMBER: Final = {
     "maximum": sys.float_info.max,
     "x-secret": True,
 }
-_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "additionalProperties": False,
-    "x-elsewhere": {},
-    "properties": {
+_SCHEMA: Final = config_schemas.mapping(
+    {
         "name": _NAME,
         "action": {"enum": [*MetricAction, EXPIRE]},
-        "value": _NUMBER,
-        "add": _NUMBER,
-        "set": _NUMBER,
-        "buckets": {"type": "array", "items": _NUMBER, "minItems": 1},
+        **dict.fromkeys(("value", "add", "set"), _NUMBER),
+        "buckets": config_schemas.listing(_NUMBER, at_least=1),
         "labels": {
             "type": "object",
             "propertyNames": {"format": "metric-label"},
-            "additionalProperties": {"type": "string"},
+            "additionalProperties": config_schemas.TEXT,
         },
-        "group": {"type": "string"},
-    },
-    "required": [],
-}
+        "group": config_schemas.TEXT,
+    }
+)
 _CHECKER: Final = violations.Checker(_SCHEMA)
 _SHORTCUTS: Final = (MetricAction.ADD, MetricAction.SET)
 

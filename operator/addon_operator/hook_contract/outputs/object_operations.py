@@ -14,6 +14,7 @@ import orjson
 
 from addon_operator.documents import document_stream, json_pointers
 from addon_operator.hook_contract import jq_programs, violations
+from addon_operator.hook_contract.configuration import config_schemas
 from addon_operator.hook_contract.outputs import object_schemas
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
@@ -206,7 +207,7 @@ def _name(document: JsonObject, where: str) -> str:
     return name
 
 
-def _decoded(document: JsonObject, schema: object_schemas.Schema, where: str) -> JsonObject:
+def _decoded(document: JsonObject, schema: config_schemas.Schema, where: str) -> JsonObject:
     """Return what the document gives, with what may be a text, ``object`` or a patch, taken out of it."""
     decoded = violations.given(document, schema)
     if (said := document.get(object_schemas.OF_GO_SDK)) is not None:

@@ -1,21 +1,19 @@
 """The shape of the operations that change objects, as JSON Schema: one per operation.
 
-``x-elsewhere`` is explained in :mod:`.schemas`; messages do not show what stands in the
+``x-elsewhere`` is explained in :mod:`.config_schemas`; messages do not show what stands in the
 place of a mapping or list that is marked with ``x-secret``.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from addon_operator.documents import json_pointers
-
-Schema = Mapping[str, Any]
+from addon_operator.hook_contract.configuration import config_schemas
+from addon_operator.hook_contract.configuration.config_schemas import Schema
 
 OF_GO_SDK: Final = "ignoreMissingObjects"
 """As the Go SDK for modules of Deckhouse writes ``ignoreMissingObject``."""
 _BOOL: Final[Schema] = {"type": "boolean"}
-_TEXT: Final[Schema] = {"type": "string"}
-_NON_EMPTY: Final[Schema] = {"type": "string", "minLength": 1}
 _NAME: Final[Schema] = {"type": "string", "minLength": 1, "format": "object-name"}
 _NAMESPACE: Final[Schema] = {"type": "string", "format": "object-name-or-empty"}
 _API_VERSION: Final[Schema] = {"type": "string", "format": "api-version"}
@@ -25,7 +23,7 @@ _JSON_OBJECT: Final[Schema] = {"type": "object", "x-secret": True}
 _METADATA: Final[Schema] = {**_JSON_OBJECT, "properties": {"name": _NAME, "namespace": _NAMESPACE}}
 _OBJECT: Final[Schema] = {
     **_JSON_OBJECT,
-    "properties": {"apiVersion": _API_VERSION, "kind": _NON_EMPTY, "metadata": _METADATA},
+    "properties": {"apiVersion": _API_VERSION, "kind": config_schemas.NAME, "metadata": _METADATA},
     "required": ["apiVersion", "kind", "metadata"],
 }
 _JSON_PATCH: Final[Schema] = {
@@ -46,46 +44,40 @@ _JSON_PATCH: Final[Schema] = {
 }
 _TARGET: Final[Schema] = {
     "apiVersion": {"type": "string", "format": "api-version-or-empty"},
-    "kind": _NON_EMPTY,
+    "kind": config_schemas.NAME,
     "namespace": _NAMESPACE,
     "name": _NAME,
-    "subresource": _TEXT,
+    "subresource": config_schemas.TEXT,
     "ignoreMissingObject": _BOOL,
     OF_GO_SDK: _BOOL,
 }
 _PATCH: Final[Schema] = {**_TARGET, "ignoreHookError": _BOOL}
-_CREATE: Final[Schema] = {"object": _OBJECT, "subresource": _TEXT}
+_CREATE: Final[Schema] = {"object": _OBJECT, "subresource": config_schemas.TEXT}
 
 _FIELDS: Final[Mapping[str, tuple[Schema, tuple[str, ...]]]] = {
     "Create": (_CREATE, ("object",)),
     "CreateOrUpdate": (_CREATE, ("object",)),
     "CreateIfNotExists": (_CREATE, ("object",)),
-    "Apply": ({**_CREATE, "fieldManager": _NON_EMPTY, "force": _BOOL}, ("object",)),
+    "Apply": ({**_CREATE, "fieldManager": config_schemas.NAME, "force": _BOOL}, ("object",)),
     "Delete": (_TARGET, ("kind", "name")),
     "DeleteInBackground": (_TARGET, ("kind", "name")),
     "DeleteNonCascading": (_TARGET, ("kind", "name")),
     "MergePatch": ({**_PATCH, "mergePatch": _JSON_OBJECT}, ("kind", "name", "mergePatch")),
     "JSONPatch": ({**_PATCH, "jsonPatch": _JSON_PATCH}, ("kind", "name", "jsonPatch")),
-    "JQPatch": ({**_PATCH, "jqFilter": _NON_EMPTY}, ("kind", "name", "jqFilter")),
+    "JQPatch": ({**_PATCH, "jqFilter": config_schemas.NAME}, ("kind", "name", "jqFilter")),
 }
 
 
 def _schema(fields: Schema, required: tuple[str, ...]) -> Schema:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {"operation": {}, **fields},
-        "required": list(required),
-        "x-elsewhere": {key: text for key, text in _elsewhere().items() if key not in fields},
-    }
-
-
-def _elsewhere() -> dict[str, str]:
-    keys = {key for fields, _ in _FIELDS.values() for key in fields}
-    return {
-        key: f"it is for {', '.join(name for name, (fields, _) in _FIELDS.items() if key in fields)}"
-        for key in sorted(keys)
-    }
+    elsewhere: dict[str, list[str]] = {}
+    for name, (other, _) in _FIELDS.items():
+        for key in other.keys() - fields.keys():
+            elsewhere.setdefault(key, []).append(name)
+    return config_schemas.mapping(
+        {"operation": {}, **fields},
+        required,
+        {key: f"it is for {', '.join(of)}" for key, of in sorted(elsewhere.items())},
+    )
 
 
 BY_OPERATION: Final[Mapping[str, Schema]] = {name: _schema(*fields) for name, fields in _FIELDS.items()}

@@ -98,12 +98,8 @@ class Launcher:
             "limits": [*limits.items()],
             "is_limited": is_limited,
         }
-        request = launcher_main.START + json.dumps(asked).encode()
-        if len(request) <= launcher_main.MAX_MESSAGE:
-            answer = await self._ask_again(request, [stdout, stderr])
-        else:
-            with _in_memory(request) as document:
-                answer = await self._ask_again(launcher_main.START, [stdout, stderr, document])
+        with _in_memory(json.dumps(asked).encode()) as document:
+            answer = await self._ask_again(launcher_main.START, [stdout, stderr, document])
         if "pid" in answer:
             pid = int(answer["pid"])
             self._children[pid] = {"pid": pid, "is_limited": is_limited}

@@ -29,9 +29,8 @@ import time
 REQUEST_FDS = 3
 LIMIT = b"limit"
 ADOPT = b"adopt "
-START = b"start "
+START = b"start"
 MAX_MESSAGE = 32 * 1024
-"""A larger request comes as a file in memory."""
 _GRACE = 5.0
 _POLL = 0.05
 _SET_CHILD_SUBREAPER = 36
@@ -153,8 +152,8 @@ def _serve(connection: socket.socket, children: dict[int, Child], limit: Limit) 
 def _reply(
     message: bytes, fds: list[int], children: dict[int, Child], limit: Limit
 ) -> dict[str, int | float] | None:
-    if message.startswith(START):
-        return _start(message, fds, children, limit)
+    if message == START:
+        return _start(fds, children, limit)
     word, *words = message.split()
     if word == LIMIT:
         limit.move(*map(float, words))
@@ -165,14 +164,11 @@ def _reply(
     return _reap(int(word), children)
 
 
-def _start(
-    message: bytes, fds: list[int], children: dict[int, Child], limit: Limit
-) -> dict[str, int | float]:
-    stdout, stderr, *documents = fds
-    for document in documents:
-        # From its beginning, wherever another launcher, which was killed, had read to.
-        message = os.pread(document, os.fstat(document).st_size, 0)
-    request = json.loads(message.removeprefix(START))
+def _start(fds: list[int], children: dict[int, Child], limit: Limit) -> dict[str, int | float]:
+    """Start the program that a file in memory describes: its environment may be larger than a message."""
+    stdout, stderr, document = fds
+    # From its beginning, wherever another launcher, which was killed, had read to.
+    request = json.loads(os.pread(document, os.fstat(document).st_size, 0))
     if request["is_limited"] and limit.passed:
         return {"errno": errno.ECANCELED}
     actions: list[tuple[str | int, ...]] = [

@@ -4,8 +4,6 @@ import os
 import pathlib
 from typing import Final
 
-from addon_operator.process.children import groups
-
 _BOOT_ID: Final = pathlib.Path("/proc/sys/kernel/random/boot_id")
 _SHOWN: Final = 8
 _START_FIELD: Final = 19
@@ -53,6 +51,7 @@ def _place() -> str:
 
 
 def _start_of(pid: int) -> str:
-    fields = groups.stat_of(pid)
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    fields = stat.rpartition(")")[2].split()
     # One that ended and was not waited for is still there.
     return "" if fields[0] == "Z" else fields[_START_FIELD]

@@ -224,7 +224,8 @@ class Ledger:
     async def look(self, targets: Sequence[notify_config.Target], now: float) -> Look:
         """Return what is due now; others have their turn between modules, of which there may be many."""
         due: dict[str, list[Item]] = {target.name: [] for target in targets}
-        later = await turns.mapped(lambda name: self._look_at(name, targets, now, due), list(self._modules))
+        concerned = [name for name, module in self._modules.items() if module.open or module.is_gone]
+        later = await turns.mapped(lambda name: self._look_at(name, targets, now, due), concerned)
         due_now = {name: items for name, items in due.items() if items}
         return Look(due_now, min(filter(None, later), default=None))
 

@@ -324,6 +324,8 @@ class ContentDrift(watched_resources.ResourceListener):
             place = places.ReleaseLocation(str(namespace), str(name))
             if name and place != self._manager.places.of(module) and await self._manager.gives_way(place):
                 taken.append(watched)
+        if not taken:
+            return resources
         namespace = self._resources.namespace_of(module)
         for watched, body in await asyncio.to_thread(restoring.find, deployed.manifest, taken, namespace):
             if self._is_at_work(contents[watched]):

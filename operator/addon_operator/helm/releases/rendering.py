@@ -73,8 +73,7 @@ class ChartRenderer:
 
         Raises :class:`.ChartError`, and the errors of the API client.
         """
-        chart_on_disk = await asyncio.to_thread(self._reader.read, request.module, request.directory)
-        document, values, mentions = await asyncio.to_thread(_values_of, request, chart_on_disk)
+        chart_on_disk, (document, values, mentions) = await asyncio.to_thread(self._read, request)
         is_seen = mentions & chart_files.Mention.CAPABILITIES
         cluster = await self._capabilities.now() if is_seen else None
         version = self._helm.binary.version
@@ -85,6 +84,12 @@ class ChartRenderer:
         return render_inputs.RenderInputs(
             chart_on_disk, document, values, mentions, cluster, checksum, changes
         )
+
+    def _read(
+        self, request: release_types.ReleaseRequest
+    ) -> tuple[chart_files.ChartFiles, tuple[json_types.JsonObject, bytes, chart_files.Mention]]:
+        chart_on_disk = self._reader.read(request.module, request.directory)
+        return chart_on_disk, _values_of(request, chart_on_disk)
 
     async def seen_now(
         self, inputs: render_inputs.RenderInputs, groups: frozenset[str]

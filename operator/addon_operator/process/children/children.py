@@ -1,7 +1,8 @@
 """Runs programs to their end: hooks, ``enabled`` scripts and helm all go through :class:`Children`."""
 
 import asyncio
-import dataclasses
+import contextlib
+import os
 import pathlib
 import resource
 import signal
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from addon_operator.kernel import errors, fencing
-from addon_operator.process.children import launcher, output, spawning
+from addon_operator.process import start_errors
+from addon_operator.process.children import groups, launcher, output
 from addon_operator.process.start_errors import ChildStartError
 
 __all__ = ["ChildEndedError", "ChildResult", "ChildStartError", "Children", "KILL_GRACE"]
@@ -139,21 +141,55 @@ class Children:
         ):
             self._fence.check()
             started = time.monotonic()
-            child = await spawning.spawn(
-                self._launcher,
-                argv,
+            child = await self._start(argv, env, cwd, (stdout, stderr), bounds)
+            leaves_nothing = leaves_nothing or self._leaves_nothing
+            ended = await child.wait(timeout, kill_grace, (stdout, stderr), leaves_nothing=leaves_nothing)
+        return ChildResult(
+            exit_code=ended.code,
+            user_cpu_seconds=ended.user_cpu_seconds,
+            system_cpu_seconds=ended.system_cpu_seconds,
+            wall_seconds=(child.ended_at or time.monotonic()) - started,
+            max_rss_bytes=ended.max_rss_bytes,
+            timed_out=child.timed_out,
+            stdout=capture.data if capture else None,
+            stdout_is_cut=capture.is_cut if capture else False,
+            stderr_tail=tail.text,
+            stderr=said.data,
+        )
+
+    async def _start(
+        self,
+        argv: Sequence[str | pathlib.Path],
+        env: Mapping[str, str],
+        cwd: pathlib.Path | None,
+        streams: Sequence[output.DrainedPipe],
+        bounds: ChildBounds | None,
+    ) -> "_Child":
+        """Start a program; a cancellation goes on when the caller next waits, who has the child then."""
+        words = [os.fspath(word) for word in argv]
+        stdout, stderr = (stream.write_end for stream in streams)
+        try:
+            pid = await self._launcher.start(
+                words,
                 env=env,
                 cwd=cwd,
-                stdout=stdout.write_end,
-                stderr=stderr.write_end,
+                stdout=stdout,
+                stderr=stderr,
                 limits={} if bounds is None else bounds.limits,
                 is_limited=self._fence is not fencing.OPEN,
             )
-            stdout.close_write_end()
-            stderr.close_write_end()
-            ending = _Ending(child, started, leaves_nothing=leaves_nothing or self._leaves_nothing)
-            await ending.wait(timeout, kill_grace, (stdout, stderr))
-        return dataclasses.replace(_result(ending, capture, tail), stderr=said.data)
+        except OSError as error:
+            raise start_errors.explain(error, words[0], cwd) from error
+        except ValueError as error:
+            raise ChildStartError(words[0], f"{error}") from error
+        for stream in streams:
+            stream.close_write_end()
+        try:
+            return _Child(pid, self._launcher)
+        except OSError as error:
+            groups.send(pid, signal.SIGKILL)
+            await self._launcher.reap(pid)
+            raise start_errors.explain(error, words[0], cwd) from error
 
 
 def _sinks(first: output.Sink | None, handler: Callable[[str], None] | None) -> list[output.Sink]:
@@ -161,65 +197,81 @@ def _sinks(first: output.Sink | None, handler: Callable[[str], None] | None) -> 
     return [sink for sink in (first, lines) if sink is not None]
 
 
-class _Ending:
-    """Waits for a child, ends it when it must, and reaps it in every case."""
+class _Child:
+    """A child that was started, as leader of its own session: watched, ended when it must be, reaped once.
 
-    def __init__(self, child: spawning.Spawned, started: float, *, leaves_nothing: bool) -> None:
-        self._child = child
-        self._started = started
-        self._leaves_nothing = leaves_nothing
+    As long as it is not reaped, its process id and its group's id cannot be given to anybody else: that is
+    why the group is signalled only here. asyncio's own child processes are not used because their reaper
+    throws the resource usage away.
+    """
+
+    def __init__(self, pid: int, starter: launcher.Launcher) -> None:
+        self._pid = pid
+        self._launcher = starter
+        self._loop = asyncio.get_running_loop()
+        self._exited = asyncio.Event()
         self.timed_out = False
-        self.wall_seconds = 0.0
-        self.exit: launcher.Exit
+        self.ended_at: float | None = None
+        """When the child ended, on the monotonic clock; None as long as it runs."""
+        self._pidfd = os.pidfd_open(pid)
+        self._loop.add_reader(self._pidfd, self._on_exit)
 
-    async def wait(self, timeout: float | None, grace: float, streams: Sequence[output.DrainedPipe]) -> None:
+    async def wait(
+        self,
+        timeout: float | None,
+        grace: float,
+        streams: Sequence[output.DrainedPipe],
+        *,
+        leaves_nothing: bool,
+    ) -> launcher.Exit:
+        """Wait for its end, and for its output; whatever happens meanwhile, it has ended and is reaped then."""
         try:
-            await self._wait_for_exit(timeout)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._exited.wait()
+            self.timed_out = not self._exited.is_set()
             if self.timed_out:
                 await self._end_group(grace)
-            elif self._leaves_nothing:
+            elif leaves_nothing:
                 # It would hold the pipes open.
-                self._child.signal_group(signal.SIGKILL)
+                groups.send(self._pid, signal.SIGKILL)
             await _drain(streams)
         except asyncio.CancelledError:
             await self._end_group_whatever_comes(grace)
             raise
         except BaseException:
-            self._child.signal_group(signal.SIGKILL)
+            groups.send(self._pid, signal.SIGKILL)
             raise
         finally:
-            self.exit = await self._child.reap()
-            self.wall_seconds = (self._child.ended_at or time.monotonic()) - self._started
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            ended = await self._launcher.reap(self._pid)
+        return ended
 
-    async def _wait_for_exit(self, timeout: float | None) -> None:
-        try:
-            async with asyncio.timeout(timeout):
-                await self._child.exited()
-        except TimeoutError:
-            self.timed_out = True
+    def _on_exit(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        self.ended_at = time.monotonic()
+        self._exited.set()
 
     async def _end_group(self, grace: float) -> None:
-        self._child.signal_group(signal.SIGTERM)
+        groups.send(self._pid, signal.SIGTERM)
         # A stopped process acts on SIGTERM only when it goes on.
-        self._child.signal_group(signal.SIGCONT)
+        groups.send(self._pid, signal.SIGCONT)
         if not await self._group_gone_within(grace):
-            self._child.signal_group(signal.SIGKILL)
-            await self._child.exited()
+            groups.send(self._pid, signal.SIGKILL)
+            await self._exited.wait()
             await self._group_gone_within(_KILL_TAKES_AT_MOST)
 
     async def _group_gone_within(self, seconds: float) -> bool:
-        try:
+        survivor: int | None = None
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._group_gone()
-        except TimeoutError:
-            return False
-        return True
-
-    async def _group_gone(self) -> None:
-        await self._child.exited()
-        # The kernel tells nobody when the last member of a group ends.
-        while self._child.group_is_alive():  # noqa: ASYNC110 - see above
-            await asyncio.sleep(_GROUP_POLL)
+                await self._exited.wait()
+                # The kernel tells nobody when the last member of a group ends.
+                while survivor := groups.living_member(self._pid, survivor):  # noqa: ASYNC110 - see above
+                    await asyncio.sleep(_GROUP_POLL)
+                return True
+        return False
 
     async def _end_group_whatever_comes(self, grace: float) -> None:
         while True:
@@ -239,17 +291,3 @@ async def _drain(streams: Sequence[output.DrainedPipe]) -> None:
     except TimeoutError:
         for stream in streams:
             await stream.finish()
-
-
-def _result(ending: _Ending, capture: output.Capture | None, tail: output.Tail) -> ChildResult:
-    return ChildResult(
-        exit_code=ending.exit.code,
-        user_cpu_seconds=ending.exit.user_cpu_seconds,
-        system_cpu_seconds=ending.exit.system_cpu_seconds,
-        wall_seconds=ending.wall_seconds,
-        max_rss_bytes=ending.exit.max_rss_bytes,
-        timed_out=ending.timed_out,
-        stdout=capture.data if capture else None,
-        stdout_is_cut=capture.is_cut if capture else False,
-        stderr_tail=tail.text,
-    )

@@ -224,7 +224,7 @@ class _Child:
         *,
         leaves_nothing: bool,
     ) -> launcher.Exit:
-        """Wait for its end, and for its output; whatever happens meanwhile, it has ended and is reaped then."""
+        """Wait for its end and its output; whatever happens meanwhile, it has ended and is reaped then."""
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):

@@ -1,7 +1,7 @@
 """Settings: how a field declares one, which flag or variable wins, and everything that is wrong, at once."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
@@ -91,16 +91,10 @@ class Group:
             )
 
         # A field object stands for the value that it will hold, as with dataclasses.field itself.
-        return cast("T", _field(row, type_, default))
-
-
-def _field(
-    row: Callable[[str], Setting], type_: setting_types.SettingType[Any], default: str | None
-) -> object:
-    if default is None:
-        return dataclasses.field(metadata={_KEY: row})
-    value = type_.parse(default)
-    return dataclasses.field(metadata={_KEY: row}, default_factory=lambda: value)
+        if default is None:
+            return cast("T", dataclasses.field(metadata={_KEY: row}))
+        value = type_.parse(default)
+        return dataclasses.field(metadata={_KEY: row}, default_factory=lambda: value)
 
 
 def table_of(class_: type) -> Mapping[str, Setting]:
@@ -167,35 +161,26 @@ def resolve(
     problems: list[str] = []
     missing: list[str] = []
     for field, row in table.items():
-        given = _given(field, row, flags, environ)
-        if given is None:
+        found = given(field, row, flags, environ)
+        if found is None:
             missing.append(
                 f"{row.documented} is not set: give {row.type.allowed}, or the flag {row.flags[0]}"
             )
             continue
-        text, origins[field] = given
+        text, origins[field] = found
         try:
             values[field] = row.type.parse(text)
         except setting_types.ExplainedError as error:
             problems.append(f"{row.documented} ({origins[field]}): {error}")
         except (ValueError, errors.ConfigurationError):
-            problems.append(_problem(row, text, origins[field]))
+            shown = text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
+            problems.append(
+                f"{row.documented}: {shown!r} ({origins[field]}) is not allowed: give {row.type.allowed}"
+            )
     return Resolution(MappingProxyType(values), MappingProxyType(origins), tuple(problems), tuple(missing))
 
 
-def texts(
-    table: Mapping[str, Setting], flags: Mapping[str, str | None], environ: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the texts of settings that are not left to their default, by variable without prefix."""
-    given = {field: _given(field, row, flags, environ) for field, row in table.items()}
-    return {
-        table[field].name: each[0]
-        for field, each in given.items()
-        if each is not None and each[1] != DEFAULT_ORIGIN
-    }
-
-
-def _given(
+def given(
     field: str, row: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> tuple[str, str] | None:
     """Return the text that wins, and where it came from; ``flags`` as :func:`resolve` takes them."""
@@ -206,8 +191,3 @@ def _given(
         if text := environ.get(variable):
             return text, f"variable {variable}"
     return None if row.default is None else (row.default, DEFAULT_ORIGIN)
-
-
-def _problem(row: Setting, text: str, origin: str) -> str:
-    shown = text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
-    return f"{row.documented}: {shown!r} ({origin}) is not allowed: give {row.type.allowed}"

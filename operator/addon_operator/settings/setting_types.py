@@ -158,9 +158,7 @@ def integer(at_least: int, at_most: int | None = None) -> SettingType[int]:
     """Return a decimal integer within bounds, both included."""
 
     def parse(text: str) -> int:
-        if _INTEGER.fullmatch(text) is None or int(text) < at_least:
-            raise ValueError
-        if at_most is not None and int(text) > at_most:
+        if _INTEGER.fullmatch(text) is None or not at_least <= int(text) <= (at_most or int(text)):
             raise ValueError
         return int(text)
 
@@ -188,37 +186,20 @@ RATE: Final = SettingType(_rate, "a number of requests per second, 0 for no limi
 # --- durations
 
 
-def _duration(minimum: float, *, open_bound: bool) -> Callable[[str], float]:
+def _duration(fits: Callable[[float], bool], allowed: str) -> SettingType[float]:
     def parse(text: str) -> float:
         seconds = clock.parse_duration(text)
-        if seconds < minimum or (open_bound and seconds == minimum):
+        if not fits(seconds):
             raise ValueError
         return seconds
 
-    return parse
+    return SettingType(parse, f"a duration {allowed}", "DURATION", clock.duration_text)
 
 
-_DURATION_HELP: Final = "such as 30s, 20m or 1h30m"
-DURATION: Final = SettingType(
-    _duration(0, open_bound=False), f"a duration {_DURATION_HELP}, 0 or more", "DURATION", clock.duration_text
-)
-POSITIVE_DURATION: Final = SettingType(
-    _duration(0, open_bound=True),
-    f"a duration {_DURATION_HELP}, more than 0",
-    "DURATION",
-    clock.duration_text,
-)
-
-
-def _whole_seconds(text: str) -> float:
-    seconds = clock.parse_duration(text)
-    if seconds < 1 or not seconds.is_integer():
-        raise ValueError
-    return seconds
-
-
-WHOLE_SECONDS: Final = SettingType(
-    _whole_seconds, "a duration of whole seconds such as 15s, 1s or more", "DURATION", clock.duration_text
+DURATION: Final = _duration(lambda seconds: seconds >= 0, "such as 30s, 20m or 1h30m, 0 or more")
+POSITIVE_DURATION: Final = _duration(lambda seconds: seconds > 0, "such as 30s, 20m or 1h30m, more than 0")
+WHOLE_SECONDS: Final = _duration(
+    lambda seconds: seconds >= 1 and seconds.is_integer(), "of whole seconds such as 15s, 1s or more"
 )
 
 
@@ -231,10 +212,9 @@ _BOOLEANS: Final[Mapping[str, bool]] = MappingProxyType(
 
 
 def _boolean(text: str) -> bool:
-    try:
-        return _BOOLEANS[text.strip().lower()]
-    except KeyError:
-        raise ValueError from None
+    if (value := _BOOLEANS.get(text.strip().lower())) is None:
+        raise ValueError
+    return value
 
 
 BOOLEAN: Final = SettingType(
@@ -274,31 +254,33 @@ def choices(*names: str) -> SettingType[tuple[str, ...]]:
     return SettingType(parse, allowed, ",".join(names), lambda words: list(words) or "none")
 
 
-LIST: Final = SettingType(_items, "items separated by commas", "A,B", list)
-
-
-def _items_that(fits: Callable[[str], object]) -> Callable[[str], tuple[str, ...]]:
+def _items_that(
+    fits: Callable[[str], object], allowed: str, metavar: str = "A,B"
+) -> SettingType[tuple[str, ...]]:
     def parse(text: str) -> tuple[str, ...]:
         found = _items(text)
         if not all(map(fits, found)):
             raise ValueError
         return found
 
-    return parse
+    return SettingType(parse, f"{allowed}separated by commas", metavar, list)
 
 
-RELEASES: Final = SettingType(
-    _items_that(names.is_release_name),
-    "whole names of releases (lower-case letters, digits, dashes, dots), separated by commas",
-    "A,B",
-    list,
+_VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
+LIST: Final = _items_that(bool, "items ")
+RELEASES: Final = _items_that(
+    names.is_release_name, "whole names of releases (lower-case letters, digits, dashes, dots), "
 )
+VARIABLES: Final = _items_that(
+    _VARIABLE.fullmatch, "names of variables, with * for any characters, ", "A,B_*"
+)
+_ALL_VOLUME_TYPES: Final = tuple(sorted(volume_types.SOURCE_NAMES, key=str.lower))
 
 
 def _volume_types(text: str) -> tuple[str, ...]:
     names = _items(text)
     if names == ("all",):
-        return tuple(sorted(volume_types.SOURCE_NAMES, key=str.lower))
+        return _ALL_VOLUME_TYPES
     if not names or not volume_types.SOURCE_NAMES.issuperset(names):
         raise ValueError
     return tuple(dict.fromkeys(names))
@@ -306,17 +288,8 @@ def _volume_types(text: str) -> tuple[str, ...]:
 
 VOLUME_TYPES: Final = SettingType(
     _volume_types,
-    "all, or types of volumes separated by commas, of "
-    + ", ".join(sorted(volume_types.SOURCE_NAMES, key=str.lower)),
+    f"all, or types of volumes separated by commas, of {', '.join(_ALL_VOLUME_TYPES)}",
     "A,B",
-    list,
-)
-
-_VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
-VARIABLES: Final = SettingType(
-    _items_that(_VARIABLE.fullmatch),
-    "names of variables, with * for any characters, separated by commas",
-    "A,B_*",
     list,
 )
 

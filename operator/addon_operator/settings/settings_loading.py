@@ -15,7 +15,10 @@ def load(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> setting
     Raises :class:`.SettingsError` with one line for each setting that is
     wrong or missing.
     """
-    return settings_of(setting_resolution.resolve(settings.TABLE, flags, environ), environ, flags)
+    resolution = setting_resolution.resolve(settings.TABLE, flags, environ)
+    warnings = setting_names.warnings(settings.TABLE.values(), environ, flags)
+    resolution.check(warnings)
+    return settings.Settings(**resolution.values, origins=resolution.origins, warnings=warnings)
 
 
 def in_force(loaded: settings.Settings) -> settings.Settings:
@@ -42,7 +45,13 @@ def texts(
     fields: Iterable[str], flags: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the texts of those of some settings that somebody gave, by variable without prefix."""
-    return setting_resolution.texts({field: settings.TABLE[field] for field in fields}, flags, environ)
+    rows = {field: settings.TABLE[field] for field in fields}
+    given = {row.name: setting_resolution.given(field, row, flags, environ) for field, row in rows.items()}
+    return {
+        name: found[0]
+        for name, found in given.items()
+        if found is not None and found[1] != setting_resolution.DEFAULT_ORIGIN
+    }
 
 
 def log_type(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> str:
@@ -50,12 +59,3 @@ def log_type(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> str
     row = settings.TABLE["log_type"]
     values = setting_resolution.resolve({"log_type": row}, flags, environ).values
     return str(values.get("log_type") or row.default)
-
-
-def settings_of(
-    resolution: setting_resolution.Resolution, environ: Mapping[str, str], flags: Mapping[str, str | None]
-) -> settings.Settings:
-    """Return the settings of a resolution without problems; raises ``SettingsError`` otherwise."""
-    warnings = setting_names.warnings(settings.TABLE.values(), environ, flags)
-    resolution.check(warnings)
-    return settings.Settings(**resolution.values, origins=resolution.origins, warnings=warnings)

@@ -33,33 +33,6 @@ def test_a_variable_of_the_pod_that_the_presets_envfrom_defines_is_a_conflict() 
     assert found == only("Env A is also set by envFrom Secret s.")
 
 
-@rows.each("env_is_older", [True, False], ids=["env is older", "envFrom is older"])
-def test_between_presets_the_later_one_is_reported(env_is_older: bool) -> None:
-    sets: dict[str, Any] = {"env": [env("A")]}
-    reads: dict[str, Any] = {"envFrom": [config_map("c")]}
-    first, second = (sets, reads) if env_is_older else (reads, sets)
-    found = messages(pod(), preset("a", **first), preset("p", **second), keys=C_HAS_A)
-    assert found == only("Env A is also set by envFrom ConfigMap c.")
-
-
-def test_within_one_preset_there_is_no_conflict() -> None:
-    injected(pod(), preset(env=[env("A")], envFrom=[config_map("c")]), keys=C_HAS_A)
-
-
-def test_within_the_pod_there_is_no_conflict() -> None:
-    injected(pod(container(env=[env("A")], envFrom=[config_map("c")])), preset(env=[env("B")]), keys=C_HAS_A)
-
-
-def test_a_pod_that_has_already_what_the_preset_adds_is_not_a_conflict() -> None:
-    both: dict[str, Any] = {"env": [env("A")], "envFrom": [config_map("c")]}
-    injected(pod(container(**both)), preset(**both), keys=C_HAS_A)
-
-
-def test_a_preset_that_repeats_the_pods_source_decides_about_its_variables() -> None:
-    given = pod(container(envFrom=[config_map("c")]))
-    injected(given, preset(env=[env("A")], envFrom=[config_map("c")]), keys=C_HAS_A)
-
-
 @rows.each("third", ["0", "z"], ids=["the oldest", "the youngest"])
 def test_a_third_preset_does_not_excuse_two_others(third: str) -> None:
     both = preset(third, env=[env("A")], envFrom=[config_map("c")])
@@ -96,11 +69,6 @@ def test_the_prefix_is_part_of_the_name() -> None:
     assert messages(given, preset(env=[env("P_A")]), keys=C_HAS_A) == only(
         "Env P_A is also set by envFrom ConfigMap c."
     )
-
-
-@rows.each("keys", [{}, {("ConfigMap", "c"): []}], ids=["unreadable", "empty"])
-def test_a_source_without_known_keys_is_not_a_conflict(keys: dict[tuple[str, str], list[str]]) -> None:
-    injected(pod(container(envFrom=[config_map("c")])), preset(env=[env("A")]), keys=keys)
 
 
 def test_each_container_is_judged_for_itself() -> None:

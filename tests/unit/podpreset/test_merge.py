@@ -218,11 +218,6 @@ def test_a_variable_of_one_preset_goes_before_with_what_it_refers_to_in_another(
     assert injected(changed, *presets) == changed
 
 
-def test_a_volume_with_other_content_is_a_conflict() -> None:
-    given = pod(volumes=[{"name": "cache-volume", "secret": {"secretName": "s"}}])
-    assert messages(given, preset(**mounting(EMPTY))) == only("Duplicate volume cache-volume.")
-
-
 NO_CONFLICTS = {
     "env names differ in case": ({"env": [env("A")]}, {"env": [env("a", "2")]}),
     "envFrom with another prefix": (
@@ -278,11 +273,6 @@ def test_a_preset_can_conflict_with_itself(lists: dict[str, Any], message: str) 
 # All or nothing.
 
 
-def test_a_conflict_in_one_container_keeps_all_others_unchanged() -> None:
-    given = pod(container("one"), container("two", env=[env("A", "own")]))
-    assert messages(given, preset(env=[env("A"), env("B")])) == only("Duplicate env A.")
-
-
 def test_a_conflict_in_an_init_container_counts() -> None:
     given = pod(initContainers=[container("init", env=[env("A", "own")])])
     assert messages(given, preset(env=[env("A")])) == only("Duplicate env A.")
@@ -291,28 +281,6 @@ def test_a_conflict_in_an_init_container_counts() -> None:
 def test_a_conflict_in_an_ephemeral_container_does_not_count() -> None:
     given = pod(ephemeralContainers=[container("debug", env=[env("A", "own")])])
     assert lists_of(injected(given, preset(env=[env("A")])))["env"] == [env("A")]
-
-
-def test_one_preset_in_conflict_stops_all_and_only_it_is_reported() -> None:
-    given = pod(container(env=[env("A", "own")]))
-    assert messages(given, preset("fits", env=[env("B")]), preset("p", env=[env("A")])) == only(
-        "Duplicate env A."
-    )
-
-
-def test_of_two_presets_in_conflict_the_later_one_is_reported() -> None:
-    young = preset("a", env=[env("A", "young")], created="2024-02-01T00:00:00Z")
-    old = preset("z", env=[env("A", "old")])
-    assert messages(pod(), young, old) == {"a": "Conflict on pod preset. Duplicate env A."}
-
-
-def test_every_preset_in_conflict_is_reported() -> None:
-    given = pod(container(env=[env("A", "own"), env("B", "own")]))
-    found = messages(given, preset("a", env=[env("A")]), preset("b", env=[env("B")]))
-    assert found == {
-        "a": "Conflict on pod preset. Duplicate env A.",
-        "b": "Conflict on pod preset. Duplicate env B.",
-    }
 
 
 def test_all_problems_of_a_preset_are_in_one_message_and_none_twice() -> None:
@@ -379,12 +347,6 @@ def test_a_mount_with_a_list_in_it_is_another_one() -> None:
     mount = {"name": "cache-volume", "mountPath": "/cache", "new": ["a"]}
     given = pod(container(volumeMounts=[mount]), volumes=[EMPTY])
     assert messages(given, preset(**mounting(EMPTY))) == only("Duplicate mountPath /cache.")
-
-
-def test_the_mount_of_the_service_account_token_is_in_the_way_of_a_preset() -> None:
-    path = "/var/run/secrets/kubernetes.io/serviceaccount"
-    given = pod(container(volumeMounts=[{"name": "kube-api-access", "mountPath": path, "readOnly": True}]))
-    assert messages(given, preset(**mounting(EMPTY, path))) == only(f"Duplicate mountPath {path}.")
 
 
 # A second pass.

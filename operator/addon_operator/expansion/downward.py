@@ -99,7 +99,10 @@ def _subscript(pod: fields.Node, ref: fields.Node, which: str, key: str) -> str:
 
 
 def _format_map(values: Mapping[str, str]) -> str:
-    return "\n".join(f"{key}={_quoted(values[key])}" for key in sorted(values))
+    def quoted(text: str) -> str:
+        return '"' + "".join(_ESCAPES.get(each) or _printable(each) for each in text) + '"'
+
+    return "\n".join(f"{key}={quoted(values[key])}" for key in sorted(values))
 
 
 _ESCAPES: Final = {
@@ -113,10 +116,6 @@ _ESCAPES: Final = {
     "\\": "\\\\",
     '"': '\\"',
 }
-
-
-def _quoted(text: str) -> str:
-    return '"' + "".join(_ESCAPES.get(each) or _printable(each) for each in text) + '"'
 
 
 def _printable(character: str) -> str:

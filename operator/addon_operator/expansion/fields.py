@@ -132,7 +132,9 @@ class Node(msgspec.Struct, frozen=True):
         return value
 
     def _mismatch(self, key: str, expected: str, value: object) -> MalformedObjectError:
-        return self.problem(key, f"must be {expected}, not {_kind_of(value)}{_advice(expected, value)}")
+        is_unquoted = expected == _KINDS[str] and isinstance(value, int | float)
+        advice = "; put it in quotes" if is_unquoted else ""
+        return self.problem(key, f"must be {expected}, not {_kind_of(value)}{advice}")
 
     def _path(self, key: str) -> str:
         return ".".join(part for part in (self.path, key) if part)
@@ -177,10 +179,6 @@ def _mapping(node: Node, place: str, value: object) -> Mapping[str, Any]:
 
 def _kind_of(value: object) -> str:
     return _KINDS.get(type(value), type(value).__name__)
-
-
-def _advice(expected: str, value: object) -> str:
-    return "; put it in quotes" if expected == _KINDS[str] and isinstance(value, int | float) else ""
 
 
 def _shown(value: object) -> str:

@@ -63,11 +63,12 @@ def _environment(services: Iterable[_Service]) -> dict[str, str]:
 
 def _addressed(services: Iterable[KubernetesObject]) -> list[_Service]:
     nodes = (fields.named("Service", each) for each in services)
-    return [_read(each) for each in nodes if _has_address(each.child("spec"))]
-
-
-def _has_address(spec: fields.Node) -> bool:
-    return spec.text("clusterIP") not in ("", "None") and spec.text("type") != "ExternalName"
+    specs = ((each, each.child("spec")) for each in nodes)
+    return [
+        _read(each)
+        for each, spec in specs
+        if spec.text("clusterIP") not in ("", "None") and spec.text("type") != "ExternalName"
+    ]
 
 
 def _read(service: fields.Node) -> _Service:

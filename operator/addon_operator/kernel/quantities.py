@@ -36,7 +36,8 @@ def parse(text: str) -> Fraction | None:
     match = _QUANTITY.fullmatch(text)
     if match is None:
         return None
-    return Fraction(match["number"].rstrip(".")) * _scale(match["suffix"])
+    scale = _SCALES.get(match["suffix"]) or Fraction(Decimal(f"1{match['suffix']}"))
+    return Fraction(match["number"].rstrip(".")) * scale
 
 
 def canonical(value: str | int) -> str:
@@ -74,7 +75,3 @@ def ratio(quantity: Fraction, divisor: Fraction) -> str:
     if quantity <= 0 or divisor <= 0:
         return "0"
     return str(min(math.ceil(quantity / divisor), _MAX_INT64))
-
-
-def _scale(suffix: str) -> Fraction:
-    return _SCALES.get(suffix) or Fraction(Decimal(f"1{suffix}"))

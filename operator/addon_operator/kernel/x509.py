@@ -97,7 +97,8 @@ def issue(authority: Signed, holder: Holder, life: Life) -> Signed:
         .add_extension(x509.ExtendedKeyUsage(holder.usages), critical=False)
     )
     if holder.addresses:
-        builder = builder.add_extension(_alternative_names(holder.addresses), critical=False)
+        names = x509.SubjectAlternativeName([_general_name(address) for address in holder.addresses])
+        builder = builder.add_extension(names, critical=False)
     return _sign(builder, key, authority.certificate.subject, authority.key)
 
 
@@ -123,10 +124,6 @@ def _sign(
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
     builder = builder.issuer_name(issuer).add_extension(identifier, critical=False)
     return Signed(builder.sign(issuer_key, hashes.SHA256()), key)
-
-
-def _alternative_names(addresses: Sequence[str]) -> x509.SubjectAlternativeName:
-    return x509.SubjectAlternativeName([_general_name(address) for address in addresses])
 
 
 def _general_name(address: str) -> x509.GeneralName:

@@ -32,7 +32,10 @@ def check_cost(pod: json_types.KubernetesObject, presets: Collection[model.Prese
     containers = len(env_sources.containers(pod))
     if len(presets) > PRESETS_MAX:
         raise _too_costly(f"{len(presets)} presets match the pod, and {PRESETS_MAX} may")
-    entries = sum(_entries(preset, containers) for preset in presets)
+    entries = sum(
+        containers * (len(one.env) + len(one.env_from) + len(one.volume_mounts)) + len(one.volumes)
+        for one in presets
+    )
     if entries > ENTRIES_MAX:
         raise _too_costly(
             f"the presets that match the pod have {entries} entries for its containers, "
@@ -40,11 +43,6 @@ def check_cost(pod: json_types.KubernetesObject, presets: Collection[model.Prese
         )
     if sum(preset.characters(containers) for preset in presets) > CHARACTERS_MAX:
         raise _too_costly(f"the presets that match the pod add more than {CHARACTERS_MAX} characters to it")
-
-
-def _entries(preset: model.Preset, containers: int) -> int:
-    for_each = len(preset.env) + len(preset.env_from) + len(preset.volume_mounts)
-    return containers * for_each + len(preset.volumes)
 
 
 def _too_costly(problem: str) -> MergeCostError:

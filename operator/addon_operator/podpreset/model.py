@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, NewType, TypeAlias
 import msgspec
 
 from addon_operator.kernel import json_types
-from addon_operator.podpreset import crd, label_selectors, schema, volume_types
+from addon_operator.podpreset import crd, schema, volume_types
 
 Entry: TypeAlias = Mapping[str, Any]
 """A variable, an envFrom source, a volume or a mount as decoded JSON."""
@@ -62,6 +62,52 @@ _NAME: Final = operator.itemgetter("name")
 _LAST: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
 
 
+class Requirement(msgspec.Struct, frozen=True):
+    """One condition on one label."""
+
+    key: str
+    operator: str
+    """``In``, ``NotIn``, ``Exists`` or ``DoesNotExist``."""
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Say whether the labels meet the condition; without the key, NotIn and DoesNotExist are met."""
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case _:
+                return self.key not in labels
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """All the conditions that a pod's labels have to meet; an empty one matches nothing that we serve.
+
+    Source: "Labels and Selectors" of the Kubernetes documentation; held to what the API server asks of the
+    selector of a NetworkPolicy.
+    """
+
+    requirements: tuple[Requirement, ...]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Say whether the labels meet every condition."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+def compile_selector(selector: Mapping[str, Any]) -> Selector:
+    """Return the selector of a mapping that is valid."""
+    pairs = (selector.get("matchLabels") or {}).items()
+    equal = [Requirement(key, "In", frozenset({value})) for key, value in pairs]
+    expressions = selector.get("matchExpressions") or []
+    rest = [
+        Requirement(one["key"], one["operator"], frozenset(one.get("values") or ())) for one in expressions
+    ]
+    return Selector((*equal, *rest))
+
+
 class Addition(msgspec.Struct, frozen=True):
     """One entry that a preset adds to a list of a pod or container."""
 
@@ -84,7 +130,7 @@ class Preset(msgspec.Struct, frozen=True):
     created: dt.datetime
     """When it was created; far in the future for one that is in no cluster yet."""
     deleting: bool
-    selector: label_selectors.Selector
+    selector: Selector
     env: tuple[Addition, ...]
     env_from: tuple[Addition, ...]
     volumes: tuple[Addition, ...]
@@ -157,7 +203,7 @@ def _preset(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Preset:
         resource_version=_text(metadata, "resourceVersion"),
         created=_time(metadata.get("creationTimestamp")),
         deleting=metadata.get("deletionTimestamp") is not None,
-        selector=label_selectors.compile_selector(spec["selector"]),
+        selector=compile_selector(spec["selector"]),
         env=_additions(spec, "env", _NAME),
         env_from=_additions(spec, "envFrom", env_from_key),
         volumes=_additions(spec, "volumes", _NAME),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from addon_operator.kernel import json_types
-from addon_operator.podpreset import label_selectors, model
+from addon_operator.podpreset import model
 
 DOMAIN: Final = "podpreset.admission.kubernetes.io"
 EXCLUDE: Final = f"{DOMAIN}/exclude"
@@ -77,7 +77,10 @@ class _Namespace:
 
     def put(self, preset: model.Preset) -> None:
         self.remove(preset.name)
-        choice = min(_choices(preset.selector), key=self._population)
+        choice = min(
+            _choices(preset.selector),
+            key=lambda buckets: sum(len(self._buckets.get(bucket, ())) for bucket in buckets),
+        )
         self._presets[preset.name] = preset
         self._placed[preset.name] = choice
         for bucket in choice:
@@ -95,9 +98,6 @@ class _Namespace:
         for key, value in labels.items():
             yield from self._buckets.get(_Bucket(key), {}).values()
             yield from self._buckets.get(_Bucket(key, value), {}).values()
-
-    def _population(self, choice: tuple[_Bucket, ...]) -> int:
-        return sum(len(self._buckets.get(bucket, ())) for bucket in choice)
 
 
 class PresetIndex:
@@ -125,7 +125,7 @@ class PresetIndex:
         return _matching(held.candidates(labels), labels) if held else ()
 
 
-def _choices(selector: label_selectors.Selector) -> Iterator[tuple[_Bucket, ...]]:
+def _choices(selector: model.Selector) -> Iterator[tuple[_Bucket, ...]]:
     """Yield sets of buckets of which one suffices to find a preset; that for everything only if need be."""
     found = False
     for requirement in selector.requirements:

@@ -173,14 +173,15 @@ def _rate(text: str) -> float:
     return value
 
 
-def _plain_rate(value: float) -> Plain:
-    return int(value) if value.is_integer() else value
-
-
 _MEMORY = SettingType(quantities.memory, "a size of 128Mi or more", "SIZE", quantities.mebibytes)
 OPTIONAL_MEMORY: Final = _optional(_MEMORY)
 PORT: Final = integer(0, 65535)
-RATE: Final = SettingType(_rate, "a number of requests per second, 0 for no limit", "N", _plain_rate)
+RATE: Final = SettingType(
+    _rate,
+    "a number of requests per second, 0 for no limit",
+    "N",
+    lambda value: int(value) if value.is_integer() else value,
+)
 
 
 # --- durations

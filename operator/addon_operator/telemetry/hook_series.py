@@ -136,11 +136,8 @@ class Family:
     def _add_histogram(self, metric: metrics_core.Metric, labels: Mapping[str, str], item: Series) -> None:
         bounds = (*self.buckets, float("inf"))
         for bound, count in zip(bounds, itertools.accumulate(item.counts), strict=True):
-            le = {**labels, "le": _go_text(bound)}
+            # The library's own spelling.
+            le = {**labels, "le": str(utils.floatToGoString(bound))}  # type: ignore[no-untyped-call]
             metric.add_sample(f"{self.name}_bucket", le, count)
         metric.add_sample(f"{self.name}_count", dict(labels), sum(item.counts))
         metric.add_sample(f"{self.name}_sum", dict(labels), item.value)
-
-
-def _go_text(bound: float) -> str:
-    return str(utils.floatToGoString(bound))  # type: ignore[no-untyped-call]  # the library's own spelling

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -21,39 +21,22 @@ _CONTROL: Final = re.compile(f"[{re.escape(shown_texts.OBEYED)}]")
 
 def renderers(type_: str) -> list[Processor]:
     """Return the last processors for a ``LOG_TYPE``; raises ``KeyError`` for one that is not there."""
-    return _RENDERERS[type_]()
-
-
-def _text() -> list[Processor]:
-    return [structlog.processors.format_exc_info, _logfmt]
-
-
-def _json() -> list[Processor]:
-    return [structlog.processors.format_exc_info, _json_line]
-
-
-def _color() -> list[Processor]:
-    console = structlog.dev.ConsoleRenderer(
-        colors=True,
-        force_colors=True,
-        sort_keys=False,
-        event_key="msg",
-        timestamp_key="time",
-        pad_event_to=0,
-        exception_formatter=structlog.dev.plain_traceback,
-    )
-    return [_without_controls, console, _encodable]
-
-
-_RENDERERS: Final[Mapping[str, Callable[[], list[Processor]]]] = {
-    "text": _text,
-    "json": _json,
-    "color": _color,
-}
-
-
-def _json_line(_: WrappedLogger, __: str, fields: EventDict) -> str:
-    return _as_json(fields)
+    if type_ == "color":
+        console = structlog.dev.ConsoleRenderer(
+            colors=True,
+            force_colors=True,
+            sort_keys=False,
+            event_key="msg",
+            timestamp_key="time",
+            pad_event_to=0,
+            exception_formatter=structlog.dev.plain_traceback,
+        )
+        return [_without_controls, console, _encodable]
+    written: Mapping[str, Processor] = {
+        "text": _logfmt,
+        "json": lambda _logger, _name, fields: _as_json(fields),
+    }
+    return [structlog.processors.format_exc_info, written[type_]]
 
 
 def _as_json(value: object) -> str:
@@ -85,11 +68,11 @@ def _word(value: Any) -> str:  # noqa: ANN401 - a field may be anything
 
 def _without_controls(_: WrappedLogger, __: str, fields: EventDict) -> EventDict:
     """Escape what a hook's output could do to a terminal; lines and tabs stay."""
-    return {key: _visible(value) if isinstance(value, str) else value for key, value in fields.items()}
 
+    def visible(text: str) -> str:
+        return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
 
-def _visible(text: str) -> str:
-    return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
+    return {key: visible(value) if isinstance(value, str) else value for key, value in fields.items()}
 
 
 def _encodable(_: WrappedLogger, __: str, line: Any) -> str:  # noqa: ANN401 - what the processor before gave

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from addon_operator.podpreset import crd, label_selectors, schema
+from addon_operator.podpreset import crd, model, schema
 from tests.support import rows
 
 
@@ -13,7 +13,7 @@ def problems(selector: object, path: str) -> Iterator[str]:
 
 def matches(selector: dict[str, object], labels: dict[str, str]) -> bool:
     assert not list(problems(selector, "selector"))
-    return label_selectors.compile_selector(selector).matches(labels)
+    return model.compile_selector(selector).matches(labels)
 
 
 def expression(operator: str, *values: str) -> dict[str, object]:

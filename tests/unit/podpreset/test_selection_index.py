@@ -6,7 +6,7 @@ import hypothesis
 from hypothesis import strategies
 from typing_extensions import override
 
-from addon_operator.podpreset import label_selectors, model, selection
+from addon_operator.podpreset import model, selection
 from tests.unit.podpreset.builders import env, preset
 
 
@@ -117,4 +117,4 @@ def test_the_index_finds_what_a_look_at_each_preset_finds(
 def test_a_selector_that_requires_nothing_is_compared_with_every_pod() -> None:
     held = filled(selecting("p", required("DoesNotExist")))
     assert names(held.match("n", {})) == ["p"]
-    assert label_selectors.compile_selector(required("DoesNotExist")).matches({})
+    assert model.compile_selector(required("DoesNotExist")).matches({})

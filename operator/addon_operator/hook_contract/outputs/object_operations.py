@@ -7,6 +7,7 @@ may be secrets.
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
@@ -292,14 +293,8 @@ def _delete(origin: Origin, document: JsonObject) -> Operation:
     return Delete(origin, _target(document), _PROPAGATIONS[origin.operation], ignore_missing)
 
 
-def _merge_patch(origin: Origin, document: JsonObject) -> Operation:
-    body = cast("JsonObject", document["mergePatch"])
-    return Patch(origin, _target(document), body, *_ignored(document))
-
-
-def _json_patch(origin: Origin, document: JsonObject) -> Operation:
-    items = cast("list[JsonValue]", document["jsonPatch"])
-    return Patch(origin, _target(document), items, *_ignored(document))
+def _patch(key: str, origin: Origin, document: JsonObject) -> Operation:
+    return Patch(origin, _target(document), cast("Any", document[key]), *_ignored(document))
 
 
 def _known_members(item: JsonValue) -> JsonValue:
@@ -332,7 +327,7 @@ _MAKERS: Final[Mapping[str, Callable[[Origin, JsonObject], Operation]]] = {
     **{policy.value: _create for policy in IfExists},
     **dict.fromkeys(_PROPAGATIONS, _delete),
     "Apply": _apply,
-    "MergePatch": _merge_patch,
-    "JSONPatch": _json_patch,
+    "MergePatch": functools.partial(_patch, "mergePatch"),
+    "JSONPatch": functools.partial(_patch, "jsonPatch"),
     "JQPatch": _jq_patch,
 }

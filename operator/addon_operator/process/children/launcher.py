@@ -157,7 +157,8 @@ class Launcher:
         if not self._asked:
             # By its number: of the socket itself, the selector would write out the addresses.
             loop.add_reader(connection.fileno(), self._take_answer)
-        late = loop.call_later(_ANSWER_TIMEOUT, self._is_late)
+        timed_out = TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+        late = loop.call_later(_ANSWER_TIMEOUT, self._drop, timed_out)
         asked = _Asked(waiting.Lasting(loop=loop), late)
         self._asked.append(asked)
         return asked.answer
@@ -212,9 +213,6 @@ class Launcher:
                 socket.send_fds(ours, [self._limit], [])
             ours.setblocking(False)
         return self._socket
-
-    def _is_late(self) -> None:
-        self._drop(TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)))
 
     def _drop(self, error: OSError) -> None:
         if self._process is not None:

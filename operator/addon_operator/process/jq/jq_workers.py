@@ -28,6 +28,7 @@ _LEAST_SECONDS: Final = 0.25
 """Time that every program gets for a document."""
 
 
+_DIED: Final = jq_programs.JqError("the process that ran it was killed twice; does it need too much memory?")
 _GREETING: Final = jq_worker_main.JqRequest(".", (b"null",))
 
 
@@ -164,7 +165,7 @@ class JqWorkers:
                 if share < 1:
                     self._shares[program] = share * 2
             except _WorkerLostError as error:
-                answers.append(_too_slow(seconds) if error.late else _died())
+                answers.append(_too_slow(seconds) if error.late else _DIED)
                 if error.late:
                     late += 1
                     self._shares[program] = share / 2 if seconds > _LEAST_SECONDS else share
@@ -216,7 +217,3 @@ def _too_slow(timeout: float) -> jq_programs.JqError:
     return jq_programs.JqError(
         f"it was stopped because it did not end within {timeout:g} s; look for endless recursion or repeat"
     )
-
-
-def _died() -> jq_programs.JqError:
-    return jq_programs.JqError("the process that ran it was killed twice; does it need too much memory?")

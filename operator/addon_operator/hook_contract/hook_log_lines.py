@@ -47,11 +47,6 @@ class LogLine:
     """The hook's own fields."""
 
 
-def plain(line: str) -> LogLine:
-    """Return the line as it is."""
-    return LogLine(line)
-
-
 def structured(line: str, taken: Collection[str]) -> LogLine:
     """Turn a line that is a JSON object into a record of its own level, message and fields; keep any other.
 
@@ -60,7 +55,7 @@ def structured(line: str, taken: Collection[str]) -> LogLine:
     """
     fields = _object(line)
     if fields is None:
-        return plain(line)
+        return LogLine(line)
     level = _LEVELS.get(str(fields.pop(_LEVEL_KEY, "info")).lower(), "info")
     message = _pop_message(fields)
     kept = {_free(name, taken): value for name, value in fields.items() if name not in _TIME_KEYS}

@@ -5,6 +5,7 @@ its pid, its start time and the boot it belongs to, all from ``/proc``. A mark i
 found even when whoever started it was killed before writing anything down.
 """
 
+import contextlib
 import dataclasses
 import errno
 import os
@@ -59,15 +60,11 @@ class ProcessTable:
 
     def identify(self, pid: int) -> ProcessIdentity | None:
         """Say who has that pid now; ``None`` when nobody has, or one that has ended already."""
-        fields = self._stat(pid)
-        if fields is None or _has_ended(fields):
-            return None
-        return self._identity(pid, fields)
+        return self._identity(pid, lambda fields: not _has_ended(fields))
 
     def identify_child(self, pid: int) -> ProcessIdentity | None:
         """Say who a child is, even if it has ended: its pid is its own until it is reaped."""
-        fields = self._stat(pid)
-        return None if fields is None else self._identity(pid, fields)
+        return self._identity(pid, lambda _: True)
 
     def is_alive(self, process: ProcessIdentity) -> bool:
         """Say whether that very process still runs."""
@@ -100,30 +97,29 @@ class ProcessTable:
                 raise DaemonError(f"process {pids} does not end although it was killed; look at it with ps")
             self._sleep(_POLL)
 
-    def _identity(self, pid: int, fields: Sequence[str]) -> ProcessIdentity:
-        return ProcessIdentity(pid, int(fields[_START_FIELD]), self._boot())
-
-    def _lingers(self, process: ProcessIdentity) -> bool:
-        _reap(process.pid)
-        return self.is_alive(process)
-
-    def _stat(self, pid: int) -> list[str] | None:
-        try:
-            return groups.stat_of(pid, self._root)
-        except OSError:
-            return None
-
-    def _environment(self, pid: int) -> list[bytes]:
-        try:
-            return (self._root / str(pid) / "environ").read_bytes().split(b"\0")
-        except OSError:
-            return []
+    def _identity(self, pid: int, counts: Callable[[list[str]], bool]) -> ProcessIdentity | None:
+        """Say who has a pid, if its fields count; ``None`` when nobody has."""
+        with contextlib.suppress(OSError):
+            fields = groups.stat_of(pid, self._root)
+            if counts(fields):
+                return ProcessIdentity(pid, int(fields[_START_FIELD]), self._boot())
+        return None
 
     def _boot(self) -> str:
-        try:
+        with contextlib.suppress(OSError):
             return (self._root / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        except OSError:
-            return ""
+        return ""
+
+    def _lingers(self, process: ProcessIdentity) -> bool:
+        # What another command started is not ours to wait for.
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(process.pid, os.WNOHANG)
+        return self.is_alive(process)
+
+    def _environment(self, pid: int) -> list[bytes]:
+        with contextlib.suppress(OSError):
+            return (self._root / str(pid) / "environ").read_bytes().split(b"\0")
+        return []
 
 
 def start(
@@ -176,13 +172,11 @@ def _has_ended(fields: Sequence[str]) -> bool:
 
 def log_tail(log: pathlib.Path, lines: int = 3) -> list[str]:
     """Return the last lines of a log, without empty ones; nothing when there is no such file."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return []
-    return [line for line in text.splitlines() if line.strip()][-lines:]
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+        text = file.read().decode("utf-8", errors="replace")
+        return [line for line in text.splitlines() if line.strip()][-lines:]
+    return []
 
 
 def _signal(process: ProcessIdentity) -> None:
@@ -194,11 +188,3 @@ def _signal(process: ProcessIdentity) -> None:
         if error.errno == errno.EPERM:
             raise DaemonError(f"process {process.pid} belongs to another user and cannot be ended") from error
         raise
-
-
-def _reap(pid: int) -> None:
-    """Take the exit status of an own child; what another command started is not ours to wait for."""
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        return

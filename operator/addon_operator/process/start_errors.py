@@ -11,6 +11,7 @@ from typing import Final
 
 from addon_operator.kernel import errors
 
+_SHEBANG: Final = b"#!"
 _SHEBANG_BYTES: Final = 256
 ELF: Final = b"\x7fELF"
 """How compiled programs begin."""
@@ -48,16 +49,14 @@ def start_problem(program: pathlib.Path) -> ChildStartError | None:
         return explain(OSError(errno.ENOENT, ""), str(program), None)
     if has_windows_lines(program):
         return ChildStartError(str(program), WINDOWS_LINES)
-    if interpreter is None and not is_compiled(program):
+    if interpreter is None and not _first_line(program).startswith(ELF):
         return explain(OSError(errno.ENOEXEC, ""), str(program), None)
     return None
 
 
 def has_windows_lines(program: pathlib.Path) -> bool:
     """Say whether the first line of a script ends in CR LF, and so what its interpreter is called with."""
-    with contextlib.suppress(OSError):
-        return (_first_line(program) or b"").endswith(b"\r")
-    return False
+    return is_script(program) and _first_line(program).endswith(b"\r")
 
 
 def is_executable(program: pathlib.Path) -> bool:
@@ -95,26 +94,16 @@ def _reason(error: OSError, program: pathlib.Path) -> str:
 
 def not_a_program(program: pathlib.Path) -> str:
     """Say why the kernel takes an executable file neither for a script nor for a program."""
-    if is_compiled(program):
+    if _first_line(program).startswith(ELF):
         return "it is a program for another kind of machine; build it for this one"
-    with contextlib.suppress(OSError), program.open("rb") as file:
-        if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
-            return "a byte order mark stands before its first line; save it as UTF-8 without one"
+    if _first_line(program).startswith(codecs.BOM_UTF8):
+        return "a byte order mark stands before its first line; save it as UTF-8 without one"
     return "it has no #! line; begin a script with a line such as '#!/usr/bin/env bash'"
 
 
 def is_script(program: pathlib.Path) -> bool:
     """Say whether a file begins with ``#!``."""
-    with contextlib.suppress(OSError):
-        return _first_line(program) is not None
-    return False
-
-
-def is_compiled(program: pathlib.Path) -> bool:
-    """Say whether a file begins as compiled programs do."""
-    with contextlib.suppress(OSError), program.open("rb") as file:
-        return file.read(len(ELF)) == ELF
-    return False
+    return _first_line(program).startswith(_SHEBANG)
 
 
 def _missing(program: pathlib.Path) -> str:
@@ -154,15 +143,13 @@ def _mount_flags(path: pathlib.Path) -> int:
 
 def _interpreter(program: pathlib.Path) -> str | None:
     """Return what the ``#!`` line of a script names, with a stray carriage return if there is one."""
-    with contextlib.suppress(OSError):
-        if line := _first_line(program):
-            words = line.decode(errors="replace").strip(" \t").split(" ")
-            return words[0] or None
-    return None
+    line = _first_line(program)
+    words = line.removeprefix(_SHEBANG).decode(errors="replace").strip(" \t").split(" ")
+    return words[0] or None if line.startswith(_SHEBANG) else None
 
 
-def _first_line(program: pathlib.Path) -> bytes | None:
-    """Return what stands behind ``#!``; ``None`` for what is no script."""
-    with program.open("rb") as file:
-        line = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
-    return line[2:] if line.startswith(b"#!") else None
+def _first_line(program: pathlib.Path) -> bytes:
+    """Return the beginning of a file up to the end of its first line; nothing if it cannot be read."""
+    with contextlib.suppress(OSError), program.open("rb") as file:
+        return file.read(_SHEBANG_BYTES).partition(b"\n")[0]
+    return b""

@@ -7,10 +7,6 @@ from addon_operator.hook_contract.hook_log_lines import LogLine
 from tests.support import rows
 
 
-def test_a_plain_line_is_its_own_message() -> None:
-    assert hook_log_lines.plain('{"msg": "x"}') == LogLine('{"msg": "x"}', "info", {})
-
-
 @rows.each(
     ("line", "record"),
     [

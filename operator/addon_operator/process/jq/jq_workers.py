@@ -184,20 +184,16 @@ class JqWorkers:
             except BaseException:
                 await worker.end()
                 raise
-            await self._put_back(worker)
-        return [_result(answer) for answer in answers]
-
-    async def _put_back(self, worker: _Worker) -> None:
-        if self._closed:
-            await worker.end()
-        else:
-            self._idle.append(worker)
-
-
-def _result(answer: bytes) -> bytes | jq_programs.JqError:
-    if answer.startswith(jq_worker_main.RESULTS):
-        return answer[1:]
-    return jq_programs.error_of(answer[1:].decode(errors="replace"))
+            if self._closed:
+                await worker.end()
+            else:
+                self._idle.append(worker)
+        return [
+            answer[1:]
+            if answer.startswith(jq_worker_main.RESULTS)
+            else jq_programs.error_of(answer[1:].decode(errors="replace"))
+            for answer in answers
+        ]
 
 
 def _batches(documents: Sequence[bytes]) -> Iterator[list[bytes]]:

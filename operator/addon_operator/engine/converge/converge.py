@@ -24,7 +24,7 @@ import enum
 import functools
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
@@ -205,10 +205,10 @@ class Converger:
             timers = self._timers or asyncio.get_running_loop()
             self._later = timers.call_later(LOOK_AGAIN, self._retry_request)
 
-    def to_run(self) -> Iterator[tuple[model.Module, bool]]:
+    def to_run(self, also: Collection[names.ModuleName] = ()) -> Iterator[tuple[model.Module, bool]]:
         """Yield the enabled modules that have yet to run, or to end a run, and whether a try has failed.
 
-        As long as that is not known, these are all.
+        So it does with those that are named ``also``. As long as that is not known, these are all.
         """
         states, progress = self._runner.states, self._progress
         is_known = self._wanted is None and (progress is None or progress.is_planned)
@@ -219,7 +219,7 @@ class Converger:
             if task.kind is tasks.TaskKind.MODULE_RUN and task.waits_since is None
         }
         for name in states.enabled:
-            if name in planned or name in queued:
+            if name in planned or name in queued or name in also:
                 yield states[name].module, queued.get(name, False)
 
     def will_run(self, module: names.ModuleName) -> bool:

@@ -49,6 +49,11 @@ class FollowedReleases:
         """Whose records are watched: also of releases of which nothing can be followed just now."""
         self._followed: dict[names.ModuleName, int] = {}
         self._not_before: dict[names.ModuleName, float] = {}
+        self.unread: dict[names.ModuleName, bool] = {}
+        """Releases of which nobody knows what they have, and whether that will not change by itself."""
+        self.known_again: Callable[[], Awaitable[None]] = _nothing
+        """Is called when it is known again what a release has."""
+        self._is_known_again = False
         self._wake = asyncio.Event()
         records.looked = self._look_again_at
 
@@ -72,12 +77,15 @@ class FollowedReleases:
         """See :meth:`.ContentDrift.compare_again`."""
         self._content.compare_again(module, corrects=corrects)
 
-    def leave(self, module: names.ModuleName) -> None:
-        """Follow nothing of the module's release any more."""
+    def leave(self, module: names.ModuleName, *, is_there: bool = False) -> None:
+        """Follow nothing of the module's release any more; ``is_there``: it goes on having what it has."""
         self._modules.discard(module)
         self._wanted.pop(module, None)
         self._followed.pop(module, None)
         self._not_before.pop(module, None)
+        self.unread.pop(module, None)
+        if is_there:
+            self.unread[module] = True
         self._resources.unfollow(module)
         self._wake.set()
 
@@ -107,7 +115,8 @@ class FollowedReleases:
     def is_known(self, place: places.ReleaseLocation) -> bool:
         """Say whether it is known what the release of a module has; one that goes has nothing any more."""
         key = self._manager.places.key(place)
-        return self._manager.places.is_of_module(key) and key not in self._pending()
+        is_unknown = key in self.unread or key in self._pending()
+        return self._manager.places.is_of_module(key) and not is_unknown
 
     async def give_up(
         self, module: names.ModuleName, dropped: Sequence[manifests.ManifestResource]
@@ -180,6 +189,9 @@ class FollowedReleases:
             self._wake.clear()
             self._records.follow(self._modules)
             await self.follow_new()
+            if self._is_known_again:
+                self._is_known_again = False
+                await self.known_again()
             await self._sleep()
 
     async def follow_new(self) -> None:
@@ -190,22 +202,31 @@ class FollowedReleases:
 
     async def _try(self, module: names.ModuleName, turns: asyncio.Semaphore) -> None:
         async with turns:
+            later = RETRY
             try:
                 await self._follow(module)
-            except helm_errors.ForeignRecordError:
+                return
+            except helm_errors.ForeignRecordError as error:
                 # The manager has told it.
-                self._not_before[module] = self._clock.monotonic() + UNKNOWN_KIND_RETRY
+                problem: Exception = error
+                later = UNKNOWN_KIND_RETRY
             except errors.AddonOperatorError as error:
+                problem = error
                 self._tell(events.Warned(f"module {module}: resources are not watched yet: {error}"))
-                self._not_before[module] = self._clock.monotonic() + RETRY
             except Exception as error:  # noqa: BLE001 - a defect at one must not hold up others
+                problem = error
                 self._tell(events.PartFailed("followed", error, RETRY))
-                self._not_before[module] = self._clock.monotonic() + RETRY
+            if module in self._wanted:
+                self.unread[module] = isinstance(problem, helm_errors.ReleaseRecordError)
+                self._not_before[module] = self._clock.monotonic() + later
 
     async def _follow(self, module: names.ModuleName) -> None:
         revision = self._wanted.get(module)
         deployed = await self._manager.deployed(module)
         resources = await _resources(deployed)
+        if self.unread.pop(module, None) is not None:
+            self._is_known_again = True
+            self._wake.set()
         if module not in self._wanted:
             return
         complete = await self._resources.follow(module, resources)
@@ -268,6 +289,10 @@ class _Others(release_types.Others):
         self, resources: Collection[manifests.ManifestResource]
     ) -> dict[manifests.ManifestResource, manifests.Object]:
         return await self._followed.bodies(self._module, resources)
+
+
+async def _nothing() -> None:
+    """Do nothing."""
 
 
 def _found(

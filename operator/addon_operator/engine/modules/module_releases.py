@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import pathlib
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from addon_operator.aio import threads, waiting
@@ -114,6 +114,7 @@ class ModuleReleases:
         """What of values and templates is probably misspelt."""
         self._drift = restoring
         self._followed = followed
+        followed.known_again = self.let_go
         self.healths = healths
         """How the modules' resources are."""
         self._tell = tell
@@ -128,8 +129,10 @@ class ModuleReleases:
         self._working: dict[names.ModuleName, asyncio.Task[Any]] = {}
         self._letting_go = asyncio.Lock()
         self._waiting: dict[places.ReleaseLocation, tuple[str, str]] = {}
-        self.to_run: Callable[[], Iterable[tuple[model.Module, bool]]] = tuple
-        """Gives the modules that are enabled and have yet to run, and whether a try of that has failed."""
+        self.to_run: Callable[[Collection[names.ModuleName]], Iterable[tuple[model.Module, bool]]] = (
+            lambda _: ()
+        )
+        """Gives these modules, and those that have yet to run, and whether a try of that has failed."""
 
     async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
         """Return what each release goes by, and whether an addon-operator made it.
@@ -203,7 +206,8 @@ class ModuleReleases:
         """
         for module in modules:
             if self._values.maintenance(module):
-                self._leave(module)
+                self._followed.leave(module, is_there=module in self._known)
+                self._drift.forget(module)
 
     async def ensure(
         self, module: model.Module, activation: str, *, fresh: bool, insists: bool = False
@@ -218,7 +222,7 @@ class ModuleReleases:
         """
         name = module.name
         if self._note_maintenance(name):
-            self._leave(name)
+            self.leave_alone([name])
             self.windows.done(name)
             return
         check_release_name(module, self.ignored)
@@ -293,18 +297,28 @@ class ModuleReleases:
     async def _gaining(self, beside: names.ModuleName | None, *, looks: bool = False) -> str:
         """Name a module but this one that is new or changed and has yet to run; empty if there is none.
 
-        With ``looks``, one that fails counts only if its chart has something of what left releases.
+        So counts one of whose release nobody knows what it has, also the one that has just run. With
+        ``looks``, one that fails, or whose release is not known for long, counts only if its chart has
+        something of what left releases.
         """
-        for module, has_failed in self.to_run():
-            if module.name != beside and module.has_chart and not self._values.maintenance(module.name):
+        await self._followed.follow_new()
+        unread = {name: lasts for name, lasts in self._followed.unread.items() if looks or name != beside}
+        if soon := next((name for name, lasts in unread.items() if not lasts), ""):
+            return soon
+        for module, has_failed in self.to_run(unread):
+            name, lasts = module.name, module.name in unread
+            is_there = name != beside and module.has_chart and not self._values.maintenance(name)
+            if is_there or lasts:
                 try:
-                    asked = await asyncio.to_thread(request_of, self._values.snapshot(module.name), module)
-                    is_due = await self._manager.is_due(asked)
-                    if is_due and not (looks and has_failed and not await self._manager.may_gain(asked)):
-                        return module.name
+                    asked = await asyncio.to_thread(request_of, self._values.snapshot(name), module)
+                    by_chart = looks and (lasts or has_failed)
+                    if (lasts or await self._manager.is_due(asked)) and not (
+                        by_chart and not await self._manager.may_gain(asked)
+                    ):
+                        return name
                 except errors.AddonOperatorError:
                     # What it will be is not known.
-                    return module.name
+                    return name
         return ""
 
     def _guarded(self, request: release_types.ReleaseRequest) -> release_types.ReleaseRequest:

@@ -127,15 +127,21 @@ def with_status(release: Release, status: str, description: str) -> Release:
 
 
 def proven(release: Release) -> list[str]:
-    """Return what a digest of a release is made over: all that Helm deletes, creates or runs by it."""
-    hooks = release.get("hooks") or ()
+    """Return what a digest of a release is made over: all that a record says, but how its revision went."""
     parts = [str(release.get(key) or "") for key in ("name", "namespace", "version", "manifest")]
-    for hook in hooks:
+    parts.append(_alike([release.get("config") or {}, release.get("chart") or {}, _is_server_side(release)]))
+    for hook in release.get("hooks") or ():
         # Helm writes the policy that it goes by where there is none as soon as it has run the hook.
         policies = hook.get("delete_policies") or _POLICIES
-        told = [hook.get("events"), hook.get("weight") or 0, policies]
-        parts += [str(hook.get("manifest") or ""), orjson.dumps(told).decode()]
+        settled = {"weight": hook.get("weight") or 0, "delete_policies": policies, "last_run": None}
+        parts.append(_alike({**hook, **settled}))
     return parts
+
+
+def _alike(part: object) -> str:
+    """Return the same text for what Helm takes for the same: it reads each number as a floating one."""
+    floating = json.loads(orjson.dumps(part), parse_int=float)
+    return orjson.dumps(floating, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def put_back(release: Release, status: str, change: Callable[[str], str]) -> Release:
@@ -171,7 +177,7 @@ def content_of(decoded: Release) -> Content:
     return Content(
         manifest,
         tuple(str(hook.get("manifest") or "") for hook in decoded.get("hooks") or ()),
-        is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
+        is_server_side=_is_server_side(decoded),
         description=str(info.get("description") or ""),
         status=str(info.get("status") or ""),
         began_before_removal=tuple(
@@ -204,6 +210,10 @@ def write_chart(chart: Mapping[str, Any], directory: pathlib.Path) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(file.get("data") or ""))
     return True
+
+
+def _is_server_side(release: Release) -> bool:
+    return release.get("apply_method") == _SERVER_SIDE
 
 
 def _began(hook: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 from typing_extensions import override
@@ -22,6 +22,7 @@ from tests.unit.engine import fakes, watching
 
 WEB = watching.WEB
 MODULE = model.Module(WEB, 1, pathlib.Path("web"), has_chart=True)
+OTHER = model.Module(watching.DB, 2, pathlib.Path("db"), has_chart=True)
 
 
 class Manager(helm_releases.ReleaseManager):
@@ -41,6 +42,11 @@ class Manager(helm_releases.ReleaseManager):
         self.given_up: tuple[str, ...] = ()
         self.error: errors.AddonOperatorError | None = None
         self.is_deployed = True
+        self.may_be_gained: bool | None = None
+        self.has_left = False
+        self.all_went = asyncio.Event()
+        self.renders: tuple[ModuleName, ...] = ()
+        """Modules whose charts have what left releases."""
 
     @override
     async def remember(self) -> frozenset[str]:
@@ -66,6 +72,7 @@ class Manager(helm_releases.ReleaseManager):
         if self.changes:
             await request.before_change()
         if self.dropped:
+            self.may_be_gained = await request.others.may_gain()
             self.given_up = tuple(map(str, await request.others.give_up(self.dropped)))
         self.calls.append(("ensure", request.fresh, request.absent))
         if request.absent:
@@ -89,7 +96,16 @@ class Manager(helm_releases.ReleaseManager):
     @property
     @override
     def has_moving(self) -> bool:
-        return False
+        return self.has_left
+
+    @override
+    async def let_go(self, others_of: Callable[[ModuleName], release_types.Others]) -> None:
+        self.has_left = False
+        self.all_went.set()
+
+    @override
+    async def may_gain(self, request: release_types.ReleaseRequest) -> bool:
+        return request.module in self.renders
 
     @override
     async def remove(
@@ -403,6 +419,53 @@ async def test_what_another_module_has_too_is_left_to_it_when_the_chart_drops_it
     bench.helm.dropped = tuple(watching.wanted("a", "b"))
     await bench.run()
     assert bench.helm.given_up == ("ConfigMap a",)
+
+
+async def drop(bench: Bench, error: errors.AddonOperatorError | None = None) -> None:
+    """Have a module drop something while the record of the other release cannot be read."""
+    await bench.see(1)
+    bench.helm.error = error
+    if error is not None:
+        bench.releases.follow([watching.DB])
+    bench.releases.to_run = lambda also: [(OTHER, False)] if watching.DB in also else []
+    bench.helm.dropped, bench.helm.has_left = tuple(watching.wanted("a")), True
+    await bench.releases.ensure(MODULE, "x", fresh=False)
+
+
+async def test_what_a_release_that_cannot_be_read_may_have_too_is_not_deleted_before_it_is_read(
+    bench: Bench,
+) -> None:
+    await drop(bench, errors.AddonOperatorError("no answer"))
+    assert (bench.helm.may_be_gained, bench.helm.has_moving) == (True, True)
+    assert not bench.followed.is_known(bench.helm.places.of(WEB))
+    bench.helm.error = None
+    await bench.releases.let_go(WEB)
+    assert bench.helm.has_moving, "it is not read again at once"
+    bench.clock.now += followed_releases.RETRY
+    # The streams of records are not of interest.
+    bench.records.follow = lambda modules: None  # type: ignore[method-assign]
+    work = asyncio.create_task(bench.followed.work())
+    async with asyncio.timeout(60):
+        await bench.helm.all_went.wait()
+    work.cancel()
+    assert bench.followed.is_known(bench.helm.places.of(WEB))
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+@pytest.mark.parametrize("is_held", [True, False], ids=["maintenance", "foreign"])
+async def test_of_a_release_that_is_not_read_for_long_its_chart_says_what_waits(
+    bench: Bench, *, is_held: bool, has_it: bool
+) -> None:
+    bench.helm.renders = (watching.DB,) if has_it else ()
+    if is_held:
+        await bench.see(1)
+        bench.values.mode = "Suspended"
+        bench.releases.leave_alone([watching.DB])
+        bench.values.mode = ""
+        await drop(bench)
+    else:
+        await drop(bench, helm_errors.ForeignRecordError("by others"))
+    assert (bench.helm.may_be_gained, bench.helm.has_left) == (True, has_it)
 
 
 @pytest.mark.parametrize("answers", [True, False], ids=["listed", "no list in time"])

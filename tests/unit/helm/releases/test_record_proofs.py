@@ -92,6 +92,45 @@ async def test_what_helm_adds_to_a_hook_that_it_has_run_makes_no_record_another(
         await manager.deployed(WEB)
 
 
+SIGNED: dict[str, Any] = {
+    "config": {"size": 12345678901234567, "more": [1, None]},
+    "chart": {"metadata": {"name": "web"}, "values": {"a": 1}, "templates": [{"name": "a", "data": "YQ=="}]},
+    "apply_method": "",
+    "hooks": [{"name": "a", "kind": "Job", "path": "a.yaml", "manifest": HOOK, "events": ["pre-delete"]}],
+}
+EDITS: dict[str, dict[str, Any]] = {
+    "values": {"config": {"size": 2, "more": [1, None]}},
+    "no values": {"config": None},
+    "a template": {"chart": {**SIGNED["chart"], "templates": [{"name": "a", "data": "Yg=="}]}},
+    "defaults": {"chart": {**SIGNED["chart"], "values": {"a": True}}},
+    "server-side": {"apply_method": "ssa"},
+    "kind of a hook": {"hooks": [{**SIGNED["hooks"][0], "kind": "CustomResourceDefinition"}]},
+    "weight of a hook": {"hooks": [{**SIGNED["hooks"][0], "weight": 5}]},
+}
+
+
+async def test_a_record_is_another_one_whatever_of_it_others_edit(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    made = {**forging.api.content("web", 1), **SIGNED}
+    assert forging.remembered is not None
+    proofs = record_proofs.RecordProofs(forging.remembered, places.ReleaseLocations(fakes.NAMESPACE))
+    forging.api.labels("web", 1)[release.DIGEST_LABEL] = proofs.digest("web", 1, made)
+    forging.remembered.change(PLACE, digests=())
+    # As Helm writes it once more: numbers are floating ones for it, and the order of keys is its own.
+    config = {"more": [1.0, None], "size": float(SIGNED["config"]["size"])}
+    hook = {**SIGNED["hooks"][0], "last_run": {"phase": "Failed"}}
+    status = {"status": "deployed", "description": "by Helm"}
+    forging.api.rewrite("web", 1, {**made, "config": config, "hooks": [hook], "info": status})
+    assert await manager.deployed(WEB) is not None
+    for edit, changed in EDITS.items():
+        forging.api.rewrite("web", 1, {**made, **changed})
+        with pytest.raises(helm_errors.ForeignRecordError):
+            pytest.fail(f"{edit}: {await manager.deployed(WEB)}")
+
+
 async def test_that_a_call_begins_is_written_before_it_does(
     forging: fakes.World, module_dir: pathlib.Path
 ) -> None:

@@ -129,13 +129,24 @@ def with_status(release: Release, status: str, description: str) -> Release:
 def proven(release: Release) -> list[str]:
     """Return what a digest of a release is made over: all that a record says, but how its revision went."""
     parts = [str(release.get(key) or "") for key in ("name", "namespace", "version", "manifest")]
-    parts.append(_alike([release.get("config") or {}, release.get("chart") or {}, _is_server_side(release)]))
+    # Not how it was applied: Helm 3 forgets that, and what is applied does not depend on it.
+    parts.append(_alike([release.get("config") or {}, _chart(release)]))
     for hook in release.get("hooks") or ():
         # Helm writes the policy that it goes by where there is none as soon as it has run the hook.
         policies = hook.get("delete_policies") or _POLICIES
         settled = {"weight": hook.get("weight") or 0, "delete_policies": policies, "last_run": None}
         parts.append(_alike({**hook, **settled}))
     return parts
+
+
+def _chart(release: Release) -> dict[str, Any]:
+    """Return a chart without the times of its files: each Helm has others, or none."""
+    chart = release.get("chart") or {}
+    files = {
+        key: [(each["name"], each.get("data")) for each in chart.get(key) or ()]
+        for key in ("templates", "files")
+    }
+    return {**chart, **files, "modtime": None, "schemamodtime": None}
 
 
 def _alike(part: object) -> str:
@@ -177,7 +188,7 @@ def content_of(decoded: Release) -> Content:
     return Content(
         manifest,
         tuple(str(hook.get("manifest") or "") for hook in decoded.get("hooks") or ()),
-        is_server_side=_is_server_side(decoded),
+        is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
         description=str(info.get("description") or ""),
         status=str(info.get("status") or ""),
         began_before_removal=tuple(
@@ -210,10 +221,6 @@ def write_chart(chart: Mapping[str, Any], directory: pathlib.Path) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(file.get("data") or ""))
     return True
-
-
-def _is_server_side(release: Release) -> bool:
-    return release.get("apply_method") == _SERVER_SIDE
 
 
 def _began(hook: Mapping[str, Any]) -> bool:

@@ -454,7 +454,8 @@ class ReleaseRecords:
 
     async def _digest(self, record: Record, decoded: record_format.Release) -> str:
         name, number = record.revision.release, record.revision.number
-        return await asyncio.to_thread(self.proofs.digest, name, number, decoded)
+        with self._naming(record):
+            return await asyncio.to_thread(self.proofs.digest, name, number, decoded)
 
     async def _opened(
         self, record: Record, stored: client.Object

@@ -95,7 +95,6 @@ async def test_what_helm_adds_to_a_hook_that_it_has_run_makes_no_record_another(
 SIGNED: dict[str, Any] = {
     "config": {"size": 12345678901234567, "more": [1, None]},
     "chart": {"metadata": {"name": "web"}, "values": {"a": 1}, "templates": [{"name": "a", "data": "YQ=="}]},
-    "apply_method": "",
     "hooks": [{"name": "a", "kind": "Job", "path": "a.yaml", "manifest": HOOK, "events": ["pre-delete"]}],
 }
 EDITS: dict[str, dict[str, Any]] = {
@@ -103,7 +102,7 @@ EDITS: dict[str, dict[str, Any]] = {
     "no values": {"config": None},
     "a template": {"chart": {**SIGNED["chart"], "templates": [{"name": "a", "data": "Yg=="}]}},
     "defaults": {"chart": {**SIGNED["chart"], "values": {"a": True}}},
-    "server-side": {"apply_method": "ssa"},
+    "files that are none": {"chart": {**SIGNED["chart"], "files": [1]}},
     "kind of a hook": {"hooks": [{**SIGNED["hooks"][0], "kind": "CustomResourceDefinition"}]},
     "weight of a hook": {"hooks": [{**SIGNED["hooks"][0], "weight": 5}]},
 }
@@ -119,15 +118,17 @@ async def test_a_record_is_another_one_whatever_of_it_others_edit(
     proofs = record_proofs.RecordProofs(forging.remembered, places.ReleaseLocations(fakes.NAMESPACE))
     forging.api.labels("web", 1)[release.DIGEST_LABEL] = proofs.digest("web", 1, made)
     forging.remembered.change(PLACE, digests=())
-    # As Helm writes it once more: numbers are floating ones for it, and the order of keys is its own.
+    # As another Helm writes it once more: numbers are floating ones for it, and it knows no times of files.
+    chart = copy.deepcopy(SIGNED["chart"]) | {"schemamodtime": "0001-01-01T00:00:00Z"}
+    chart["templates"][0]["modtime"] = "2026-11-28T09:47:50.758922476Z"
     config = {"more": [1.0, None], "size": float(SIGNED["config"]["size"])}
     hook = {**SIGNED["hooks"][0], "last_run": {"phase": "Failed"}}
     status = {"status": "deployed", "description": "by Helm"}
-    forging.api.rewrite("web", 1, {**made, "config": config, "hooks": [hook], "info": status})
+    forging.api.rewrite("web", 1, {**made, "chart": chart, "config": config, "hooks": [hook], "info": status})
     assert await manager.deployed(WEB) is not None
     for edit, changed in EDITS.items():
         forging.api.rewrite("web", 1, {**made, **changed})
-        with pytest.raises(helm_errors.ForeignRecordError):
+        with pytest.raises(helm_errors.ReleaseRecordError):
             pytest.fail(f"{edit}: {await manager.deployed(WEB)}")
 
 

@@ -230,6 +230,9 @@ def _difference(row: debug.Document) -> Iterator[str]:
         yield from (f"  {sign} {line}\n" for line in lines)
 
 
+_UNUSUAL: Final = (("Drift", "drift"), ("Record", "foreignRecord"), ("No chart", "chartLost"))
+
+
 def description(module: debug.Document) -> str:
     """Return all that is to know of one module."""
     return "".join(f"{line}\n" for line in [*_description_head(module), *_sections(module)])
@@ -246,7 +249,7 @@ def _description_head(module: debug.Document) -> Iterator[str]:
         ("State", module["state"]),
         *((("Since", _moment(since)),) if (since := module.get("since")) else ()),
         ("Health", ": ".join(filter(None, (module["health"], module["healthMessage"]))) or "-"),
-        *((("Drift", module["drift"]),) if module["drift"] else ()),
+        *((title, said) for title, key in _UNUSUAL if (said := module.get(key))),
         ("Reason", _reason(module)),
         *(
             (("Suspended", suspended.removeprefix("suspended: ")),)

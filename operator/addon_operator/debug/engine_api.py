@@ -155,7 +155,7 @@ class EngineApi:
         global_hooks = self.views.looks.of_global_hooks()
         shared = self._monitor.resources.shared
         revisions = {
-            row["name"]: self._monitor.releases.revision(names.ModuleName(row["name"])) for row in rows
+            row["name"]: self._monitor.releases.last_revision(names.ModuleName(row["name"])) for row in rows
         }
 
         def document() -> dict[str, Any]:
@@ -189,7 +189,7 @@ class EngineApi:
             "chart": titled,
             "hooks": None if hooks is None else list(map(_hook, hooks)),
             "failingHooks": self.views.looks.hooks_of(name),
-            "revision": self._monitor.releases.revision(name),
+            "revision": self._monitor.releases.last_revision(name),
             "sharedObjects": _by_module(self._monitor.resources.shared).get(name, []),
             "absentObjects": _absent(self._monitor, name),
             "restoredObjects": dict(self._monitor.drift.recent(name)),

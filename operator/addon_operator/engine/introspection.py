@@ -300,7 +300,7 @@ class Introspection:
             "requires": list(requirements.summary(module.module)),
             "hooks": None if module.hooks is None else len(module.hooks),
             "lastRun": _rfc3339(module.last_run),
-            "maintenance": module.maintenance,
+            "maintenance": module.shown_maintenance,
             "waitsFor": list(beside.waits_for),
             "wrongValues": module.not_in_force,
             "lastError": module.last_error,

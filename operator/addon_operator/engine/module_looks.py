@@ -240,8 +240,11 @@ def _failing_text(failure: _Failure) -> str:
 
 
 def _runs(running: Sequence[running_hooks.RunningHook]) -> str:
-    """Say which hook runs, and since when; empty if none does."""
-    return "".join(f"{row['hook']} has been running since {row['since']}" for row in running[:1])
+    """Say which hook runs, since when, and how to end it; empty if none does."""
+    return "".join(
+        f"{row['hook']} has been running since {row['since']}; 'addon-operator hooks end {row['id']}' ends it"
+        for row in running[:1]
+    )
 
 
 def _failed(failing: Sequence[tasks.Task]) -> str:

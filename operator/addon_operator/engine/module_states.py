@@ -334,7 +334,11 @@ class ModuleStates:
     def note_record(self, name: names.ModuleName, text: str) -> None:
         """Note that others changed the record of a module's release; with an empty text, nobody did."""
         if (state := self._states.get(name)) is not None:
-            self._leave(state, "foreign_record", text)
+            to_do = (
+                f"; an edit or 'addon-operator module run {name}' makes a revision from chart and values; "
+                f"'addon-operator module suspend {name}' leaves all as it is"
+            )
+            self._leave(state, "foreign_record", f"{text}{to_do}" if text else "")
 
     def warned(self, name: names.ModuleName, text: str) -> None:
         """Take in what Helm or the API server warns of in a run of the module."""

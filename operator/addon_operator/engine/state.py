@@ -16,6 +16,7 @@ from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health, resource_health
+from addon_operator.values import sources
 
 REFUSED: Final = "a change on disk is refused, and what was loaded before stays in force"
 AWAITS_CONFIG: Final = "waits until the values ConfigMap and the values Secret are back"
@@ -244,6 +245,11 @@ class ModuleState:
         return "; ".join(filter(None, (self.wrong_values, files, hooks)))
 
     @property
+    def shown_maintenance(self) -> str:
+        """The mode of its maintenance, but for a suspension, which is shown by itself."""
+        return "" if self.maintenance == sources.SUSPENDED else self.maintenance
+
+    @property
     def unmet(self) -> str:
         """What it requires of the cluster and does not find, as a sentence; empty if it has all."""
         return f"It {self.lacks}; it stays as it is." if self.lacks else ""
@@ -284,7 +290,7 @@ class ModuleState:
             # First, as tables cut what is long.
             parts = (str(self.suspended), self.verdict, self.lacks, waits)
         else:
-            parts = (self.verdict, self.lacks, waits, maintenance_text(self.maintenance))
+            parts = (self.verdict, self.lacks, waits, maintenance_text(self.shown_maintenance))
         self.reason = "; ".join(filter(None, parts))
 
 

@@ -252,13 +252,10 @@ def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
     resources = "" if health is None else health.message
     drift, is_left = ("", False) if module.drift is None else (module.drift.message, module.drift.is_left)
     alone = "Helm and healing leave it alone"
+    puts_back = f"'addon-operator module run {module.module.name}' puts it back"
     said = (
         (is_failed, "Unhealthy", f"it is not healthy: {resources}"),
-        (
-            module.foreign_record,
-            CHANGED_BY_OTHERS,
-            f"{module.foreign_record}; an edit or a run of the module makes a revision from chart and values",
-        ),
+        (module.foreign_record, CHANGED_BY_OTHERS, module.foreign_record),
         (module.lost_chart, "ChartLost", module.lost_chart),
         (
             module.not_in_force,
@@ -269,10 +266,14 @@ def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
         (module.unmet, "RequiresNotMet", module.unmet),
         (module.not_registered, "NotRegistered", module.not_registered),
         (beside.failing_hooks, HOOK_FAILS, "; ".join(beside.failing_hooks)),
-        (drift, "Drifted", drift if is_left else f"others changed it: {drift}"),
+        (drift, "Drifted", drift if is_left else f"others changed it: {drift}; {puts_back}"),
         (module.held_back, _WAITS_FOR_WINDOW, str(module.held_back)),
-        (module.suspended, "Suspended", f"{alone}: {module.suspended}"),
-        (module.maintenance, "Maintenance", f"{alone}: {module.maintenance}"),
+        (
+            module.suspended,
+            "Suspended",
+            f"{alone}: {module.suspended}; 'addon-operator module resume {module.module.name}' ends that",
+        ),
+        (module.shown_maintenance, "Maintenance", f"{alone}: {module.maintenance}"),
         (module.left_out_definitions, "DefinitionsLeftOut", module.left_out_definitions),
         (beside.waiting_bindings, BINDING_WAITS, "; ".join(beside.waiting_bindings)),
         (module.go_hooks, HOOK_LEFT_OUT, state.left_out_text(module.go_hooks)),

@@ -165,8 +165,8 @@ def _add_troubles(made: ModuleStatusDocument, module: state.ModuleState) -> None
 
 def _add_besides(made: ModuleStatusDocument, module: state.ModuleState) -> None:
     """Add what is to be known beside runs."""
-    if module.maintenance:
-        made["maintenance"] = module.maintenance
+    if module.shown_maintenance:
+        made["maintenance"] = module.shown_maintenance
     if module.foreign_record:
         made["foreignRecord"] = module_conditions.one_line(module.foreign_record, _ERROR_MAX)
     if module.beside.edit_waits:

@@ -149,6 +149,10 @@ class Releases(module_releases.ModuleReleases):
     def revision(self, release: str) -> int | None:
         return 7 if release == WEB else None
 
+    @override
+    def last_revision(self, release: names.ModuleName) -> int | None:
+        return self.revision(release)
+
 
 class Content(content_drift.ContentDrift):
     """Somebody changed two objects of web."""

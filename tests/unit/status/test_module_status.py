@@ -253,7 +253,9 @@ def test_a_module_that_somebody_suspended_says_so_everywhere() -> None:
     told = f"suspended: new disks (by alice, since {clock.rfc3339(NOW)}, until {clock.rfc3339(NOW + 60)})"
     assert by_type["Suspended"]["message"] == f"The module is {told}."
     assert by_type["Ready"]["reason"] == "Suspended"
-    assert by_type["Ready"]["message"].endswith(f"Helm and healing leave it alone: {told}.")
+    assert by_type["Ready"]["message"].endswith(
+        f"Helm and healing leave it alone: {told}; 'addon-operator module resume web' ends that."
+    )
     assert found["suspended"] == {
         "reason": "new disks",
         "by": "alice",

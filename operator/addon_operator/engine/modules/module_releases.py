@@ -192,6 +192,11 @@ class ModuleReleases:
         """Return the number of the last revision when it was last looked at; ``None`` without a release."""
         return self._known.get(release)
 
+    def last_revision(self, release: names.ModuleName) -> int | None:
+        """Return the same as the record says that was read last, which others may have made."""
+        known = self._known.get(release)
+        return known and (self._manager.last_revision(release) or known)
+
     def follow(self, modules: Iterable[names.ModuleName]) -> None:
         """Watch over the releases that these enabled modules have already, whatever becomes of their runs."""
         for module in modules:

@@ -7,12 +7,13 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from addon_operator.aio import waiting
 from addon_operator.documents import json_pointers, manifest_diff
 from addon_operator.helm import messages, places
 from addon_operator.helm.releases import record_format
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client, connection
+from addon_operator.kube.client import client, connection, retries
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import crd_files, keeping, manifests
 from addon_operator.modules.drift import corrections, field_owners, not_ours
@@ -73,8 +74,10 @@ class LiveObjects:
         kinds: discovery.Catalog,
         where: places.ReleaseLocations,
         labels: Mapping[str, str],
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """``labels`` are those that an addon-operator gives."""
+        self._sleep = sleep
         self._cluster = cluster
         self._kinds = kinds
         self._places = where
@@ -218,7 +221,7 @@ class LiveObjects:
         """
         place = self._places.of(module)
         path = await self._path(resource, place.namespace)
-        there = await self._cluster.get(path)
+        there = await retries.until_written(lambda: self._as_applied(path), self._sleep)
         around = not_ours.Surroundings(place.namespace)
         if json_pointers.find(there, not_ours.REPLICAS) != json_pointers.find(body, not_ours.REPLICAS):
             scaled = await self.scaled([resource.namespace or place.namespace])
@@ -228,18 +231,27 @@ class LiveObjects:
             lambda: list(corrections.live_values(None, None, body, there, around))
         ):
             manifests.put(body, each.path, each.live)
+        owned = manifests.owned(body, place.name, place.namespace)
+        await self._cluster.apply(path, owned, field_manager=_FIELD_MANAGER, force=True)
+
+    async def _as_applied(self, path: str) -> manifests.Object:
+        """Have what patches wrote of an object be as applied; returns it as it was.
+
+        Raises :class:`.Conflict` if others wrote it meanwhile, as its controller does.
+        """
+        there = await self._cluster.get(path)
         entries = there["metadata"].get("managedFields") or []
         if any(map(_is_by_patches, entries)):
-            merged, fields = field_owners.as_applied(entries, _is_by_patches), "/metadata/managedFields"
+            merged = field_owners.as_applied(entries, _is_by_patches)
+            version = there["metadata"]["resourceVersion"]
             operations = [
-                {"op": "test", "path": fields, "value": entries},
-                {"op": "replace", "path": fields, "value": merged},
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+                {"op": "replace", "path": "/metadata/managedFields", "value": merged},
             ]
             await self._cluster.patch(
                 path, operations, client.PatchType.JSON, query={"fieldManager": _FIELD_MANAGER}
             )
-        owned = manifests.owned(body, place.name, place.namespace)
-        await self._cluster.apply(path, owned, field_manager=_FIELD_MANAGER, force=True)
+        return there
 
     async def pods_of(self, job: manifests.Object, most: int | None = None) -> list[manifests.Object]:
         """Return the pods of a Job, the first ``most`` of them; raises what the client raises."""

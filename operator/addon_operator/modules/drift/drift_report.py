@@ -11,6 +11,7 @@ MASK: Final = "***"
 _NOT_SHOWN: Final = "(a number with too many digits to be shown)"
 _NAMED: Final = 3
 _OF_SECRETS: Final = "Secret "
+_REPLICAS: Final = "/spec/replicas"
 CHANGED: Final = "Changed"
 LEFT_OVER: Final = "LeftOver"
 """Nobody changed anything: it is what an earlier revision left."""
@@ -57,7 +58,10 @@ def _resource(title: str, differences: Sequence[field_drift.Difference]) -> str:
 def _why(difference: field_drift.Difference) -> str:
     if difference.left_until:
         return f" (an earlier revision left it; it is gone after: {difference.left_until})"
-    return f" (by {difference.manager})" if difference.manager else ""
+    said = [f"by {difference.manager}"] if difference.manager else []
+    if difference.pointer == _REPLICAS and type(difference.live) is type(difference.expected) is int:
+        said.insert(0, f"scaled to {difference.live}, chart says {difference.expected}")
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _first(told: Sequence[str]) -> list[str]:

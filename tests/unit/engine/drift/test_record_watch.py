@@ -196,6 +196,7 @@ async def test_revisions_of_others_are_put_right_five_times_in_ten_minutes(op: e
     assert op.row("web")["foreignRecord"].startswith(
         "revision 12 of release web was made or changed by others"
     )
+    assert "'addon-operator module suspend web' leaves all as it is" in op.row("web")["foreignRecord"]
     (told,) = [text for text in op.heard.warnings if "insist" in text]
     assert (
         told == "module web: others insist on their revisions, so that they are left until an edit or a run"

@@ -23,6 +23,10 @@ def test_resources_fields_and_managers_are_named() -> None:
     assert drift_report.report(found) == drift_report.DriftReport(
         2, "ConfigMap web: /data/a (by alice); Deployment web: /spec/replicas"
     )
+    scaled = [field_drift.Difference(("spec", "replicas"), ("spec", "replicas"), 2, 0, "kubectl")]
+    assert drift_report.report({"Deployment web": scaled}).message == (
+        "Deployment web: /spec/replicas (scaled to 0, chart says 2, by kubectl)"
+    )
     assert drift_report.report({}) == drift_report.DriftReport()
 
 

@@ -58,8 +58,8 @@ def test_a_hook_that_hangs_holds_its_own_module_alone_until_somebody_ends_it(
         lambda: waiting_row(site, "web"), "the edit of its own module waits, and says so"
     )
     assert re.fullmatch(
-        r"an edit waits since \S+: its hook tick.sh has been running since \S+; 'addon-operator hooks end \d+' "
-        "ends it",
+        r"an edit waits since \S+: its hook tick.sh has been running since \S+; "
+        r"'addon-operator hooks end \d+' ends it",
         row["editWaits"],
     )
     assert [each["hook"] for each in row["runningHooks"]] == ["tick.sh"]

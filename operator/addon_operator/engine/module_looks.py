@@ -87,7 +87,7 @@ class ModuleLooks:
         failing, awaited = self._failing(), self._awaited
         before: list[str] = []
         # Of the others there is nothing to see, each second.
-        concerned = {*failing, *awaited, *self._bindings.owners}
+        concerned = {*failing, *filter(awaited.get, awaited), *self._bindings.owners}
 
         def look(module: state.ModuleState) -> tuple[str, state.Beside]:
             name, found = module.module.name, _NOTHING

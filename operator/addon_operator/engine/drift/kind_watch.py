@@ -122,6 +122,11 @@ class KindWatch(object_changes.ObjectListener):
         return not self._wanted
 
     @property
+    def objects(self) -> int:
+        """How many objects of releases are there, whoever wants them."""
+        return len(self._present)
+
+    @property
     def modules(self) -> frozenset[names.ModuleName]:
         """All modules that want an object of this scope."""
         return frozenset[names.ModuleName]().union(*self._wanted.values())

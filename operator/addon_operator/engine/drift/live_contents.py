@@ -15,7 +15,9 @@ from addon_operator.modules.drift import corrections, field_drift, others_fields
 
 _LABEL: Final = "app.kubernetes.io/managed-by=Helm"
 _LIST_FROM: Final = 10
-"""From so many objects of a kind on, one list costs less than a request for each."""
+_LIST_SHARE: Final = 10
+"""From so many objects of a kind on, and if they are at least one of so many, one list costs less than a
+request for each: a list has those of all modules."""
 _AT_ONCE: Final = 8
 _FIELD_MANAGER: Final = "helm"
 """Helm's own name: the fields stay those of its next upgrade."""
@@ -53,7 +55,7 @@ class LiveContents:
             by_scope[self._resources.scope_of(watched)].append(watched)
         found: Contents = {}
         for scope, those in by_scope.items():
-            if len(those) >= _LIST_FROM:
+            if len(those) >= max(_LIST_FROM, self._resources.objects(scope) / _LIST_SHARE):
                 found |= await self._listed(scope, set(those))
         turns = asyncio.Semaphore(_AT_ONCE)
         single = [each for those in by_scope.values() for each in those if each not in found]

@@ -393,6 +393,10 @@ class WatchedResources(kind_watch.KindWatchListener):
         everywhere = not watched.resource.namespaced or self._may_follow.get(watched.resource, True)
         return kind_watch.KindScope(watched.resource, None if everywhere else watched.key.namespace)
 
+    def objects(self, scope: kind_watch.KindScope) -> int:
+        """Say how many objects of releases there are, as far as they are followed."""
+        return self._open[scope].objects if scope in self._open else 0
+
     def _watch(self, scope: kind_watch.KindScope) -> kind_watch.KindWatch:
         if (watch := self._open.get(scope)) is None:
             watch = kind_watch.KindWatch(scope, self)

@@ -42,8 +42,12 @@ class Kube(client.KubeClient):
 
 
 class Resources(watched_resources.WatchedResources):
-    def __init__(self) -> None:
-        pass
+    def __init__(self, there: int = 0) -> None:
+        self.there = there
+
+    @override
+    def objects(self, scope: kind_watch.KindScope) -> int:
+        return self.there
 
     @override
     def scope_of(self, watched: watched_resources.Watched) -> kind_watch.KindScope:
@@ -61,6 +65,18 @@ async def test_an_object_that_cannot_be_read_keeps_no_other_from_being_compared(
     assert {each.key.name for each in wanted - found.keys()} == {"c0"}
     assert found.keys() < wanted
     assert ("c1" in kube.asked) == (count == 3), "what was listed is not asked for again"
+
+
+async def test_a_few_of_very_many_objects_are_read_one_by_one() -> None:
+    wanted = {
+        watched_resources.Watched(watching.CONFIG_MAP, kind_watch.ObjectKey("a", f"c{number}"))
+        for number in range(20)
+    }
+    kube = Kube()
+    await live_contents.LiveContents(kube, Resources(there=201)).read(wanted)
+    assert len(kube.asked) == 20
+    await live_contents.LiveContents(kube, Resources(there=200)).read(wanted)
+    assert len(kube.asked) == 20 + 19, "all others were in the list"
 
 
 class Written(live_contents.LiveContents):

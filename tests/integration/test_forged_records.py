@@ -24,6 +24,7 @@ CASES: Final = (
     "split",
     "packed",
     "older",
+    "recast",
 )
 BREAKS: Final = """\
 {{ if .Values.NAME.fails }}
@@ -69,6 +70,9 @@ class Attack:
         if case == "packed":
             # Some kilobytes that Python makes megabytes of; with more of them it would be gigabytes.
             return {"config": {"a": [[]] * 300_000}}
+        if case == "recast":
+            # What it was made from decides what of it may be deleted with the release.
+            return {"config": {"a": "forged"}}
         place = self._site.namespace
         victim = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: victim-{case}, namespace: {place}}}}}"
         planted = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: planted-{case}}}}}"
@@ -202,7 +206,10 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     attack.begin()
 
     operator.wait_until(
-        lambda: seen.condition("upgraded", "Ready")["reason"] == "ChangedByOthers", "the record is told"
+        lambda: all(
+            seen.condition(each, "Ready")["reason"] == "ChangedByOthers" for each in ("upgraded", "recast")
+        ),
+        "the records are told",
     )
     site.patch("configmap", "drifted", {"data": {"a": "by hand"}}, namespace=attack.edge)
     operator.wait_until(lambda: data("drifted") == "one", "what is corrected comes from the chart")

@@ -33,8 +33,8 @@ _FOREIGN: Final = ("foreign-1", "foreign-2")
 _PAUSE: Final = 0.3
 _PATIENCE: Final = 5.0
 """Seconds that a step may take until the next one is made in any case."""
-_END: Final = 90.0
-"""Seconds until all is ready when everything is mended."""
+_END: Final = 300.0
+"""Seconds until all is ready when everything is mended; a busy machine takes a minute for a start alone."""
 _STEPS: Final = {
     "edit": 1,
     "drop": 1,

@@ -38,7 +38,11 @@ class HelmTimeoutError(HelmError):
     """Helm did not end in time and was stopped."""
 
 
-class LeavingError(HelmError):
+class NotCalledError(HelmError):
+    """Helm was not called: what it would go by, or make, is not as it has to be."""
+
+
+class LeavingError(NotCalledError):
     """Objects that Helm is to make are being deleted, or another call of Helm moves them just now."""
 
 

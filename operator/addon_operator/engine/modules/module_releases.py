@@ -338,7 +338,7 @@ class ModuleReleases:
         self, module: model.Module, request: release_types.ReleaseRequest, error: helm_errors.HelmError
     ) -> helm_errors.HelmError:
         """Take back what failed, if ``remediation.rollback`` says so; return what to tell."""
-        is_none = isinstance(error, helm_errors.RolledBackError | helm_errors.LeavingError)
+        is_none = isinstance(error, helm_errors.RolledBackError | helm_errors.NotCalledError)
         if not module.config.rollback or is_none:
             return error
         return await self._manager.roll_back(request, error, unhealthy=False) or error

@@ -88,7 +88,7 @@ class RecordLists:
             await self._api.delete(f"{self.path(self._places.own_namespace)}/{NAMESPACES}")
 
     async def check_labels(self, name: str) -> None:
-        """Raise :class:`.HelmError` if Helm would take records of a release for other revisions than we.
+        """Raise :class:`.NotCalledError` if Helm would take records of a release for other revisions than we.
 
         Helm goes by what is in a record, and the operator by its labels and its name. Where only the operator
         writes records, Helm has written both.
@@ -101,7 +101,7 @@ class RecordLists:
             metadata = found["metadata"]
             key = metadata["name"], metadata["resourceVersion"]
             if key not in known and not await self._is_as_labelled(place, metadata["name"]):
-                raise helm_errors.HelmError(
+                raise helm_errors.NotCalledError(
                     name,
                     f"the record {place.namespace}/{key[0]} of release {name} is not what its name and "
                     "labels say, and Helm would go by what is in it: somebody else has made it; delete it",

@@ -49,7 +49,7 @@ class ReleaseCalls:
         await self._memory.write()
 
     async def check_again(self, name: str, last: int, *used: int) -> None:
-        """Raise :class:`.HelmError` if others changed, since it was judged, what Helm is about to go by.
+        """Raise :class:`.NotCalledError` if others changed, since it was judged, what Helm is about to go by.
 
         ``last``: the number of the last revision, 0 if there is no release; ``used``: those by which Helm
         deletes, applies or runs something. To be called directly before Helm. Raises what
@@ -57,16 +57,21 @@ class ReleaseCalls:
         """
         if self._records.lists.is_private(name):
             return
-        await self._records.lists.check_labels(name)
-        history = await self._records.history(name)
-        for each in history:
-            is_used = each.revision.number in used
-            if each.revision.number > last or (is_used and not await self._records.may_be_used(each)):
-                raise helm_errors.HelmError(
-                    name,
-                    f"others changed the record {self._records.title(each)} when Helm was about to go by it; "
-                    "Helm was not called, and the next try begins anew",
-                )
+        try:
+            await self._records.lists.check_labels(name)
+            for each in await self._records.history(name):
+                is_used = each.revision.number in used
+                if each.revision.number > last or (is_used and not await self._records.may_be_used(each)):
+                    raise helm_errors.NotCalledError(
+                        name,
+                        f"others changed the record {self._records.title(each)} when Helm was about to go by "
+                        "it; Helm was not called, and the next try begins anew",
+                    )
+        except helm_errors.NotCalledError:
+            if not self.is_removing(name):
+                # No record is what a call has left that was not made.
+                self._memory.change(self._places.of(name), call=None)
+            raise
 
     def is_removal(self, record: release_records.Record | None) -> bool:
         """Say whether a removal of the release has begun, of which this record is left."""

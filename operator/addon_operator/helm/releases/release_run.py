@@ -365,7 +365,7 @@ class ReleaseRun:
             )
             try:
                 made = record_format.made(await self._upgrade_or_adopt(upgrade, plan))
-            except helm_errors.LeavingError:
+            except helm_errors.NotCalledError:
                 await self._planner.calls.end(self._request.module)
                 raise
             except helm_errors.HelmError as error:
@@ -439,6 +439,10 @@ class ReleaseRun:
             return await call(plan)
         except helm_errors.HelmError as error:
             if not messages.is_foreign(error.message):
+                raise
+            found = await self._records.read(self._request.module)
+            if found is not None and found.revision.number > last:
+                # It came further than to what it does not own: the next run goes on from there.
                 raise
             is_upgrade = isinstance(plan.decision, release.Upgrade)
             manifest = plan.manifest or await self._renderer.render(

@@ -278,6 +278,21 @@ async def test_helm_is_not_called_by_a_record_that_others_changed_after_it_was_j
             await calls(records).check_again("web", 1, 1)
 
 
+async def test_what_others_wrote_when_helm_was_about_to_be_called_is_nothing_that_the_call_left(
+    api: Api, secret: api_server.ApiServer
+) -> None:
+    records = await started(api, secret, ("web", "edge"))
+    working = calls(records)
+    await working.begin("web", "install", 1)
+    api.put("edge", "web", inside={"info": {"status": "failed"}})
+    api.objects[0]["metadata"]["labels"]["status"] = "failed"
+    with pytest.raises(helm_errors.NotCalledError):
+        await working.check_again("web", 0)
+    record = await working.end("web")
+    assert record is not None
+    assert not await working.explains(record)
+
+
 LIES: dict[str, dict[str, object]] = {
     "a later revision": {"version": 100},
     "a revision that is a text": {"version": "1"},

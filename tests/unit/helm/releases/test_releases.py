@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from addon_operator.helm import helm_errors, release_types
-from addon_operator.helm.releases import record_lists
+from addon_operator.helm import helm_errors, release_types, remembered
+from addon_operator.helm.releases import record_lists, releases
 from addon_operator.kernel import json_types, names
 from addon_operator.kube import api_errors, paths
-from addon_operator.modules import manifests, release
+from addon_operator.modules import manifests, model, release
 from tests.unit.helm import fakes
 
 WEB = names.ModuleName("web")
@@ -350,19 +350,54 @@ async def test_the_objects_are_named_that_have_a_field_which_the_api_server_does
     ]
 
 
+FOREIGN = (
+    "Unable to continue with install: Service web exists and cannot be imported into the current release"
+)
+
+
 async def test_an_upgrade_that_takes_over_and_fails_tells_all_that_it_said(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     await world.manager().ensure(asked(module_dir))
-    foreign = (
-        "Unable to continue with install: Service web exists and cannot be imported into the current release"
-    )
-    world.helm.fail["upgrade"] = foreign
+    world.helm.fail["upgrade"], world.helm.stores_failed = FOREIGN, False
     world.helm.stderr = ['I1121 11:12:52.051989   26041 warnings.go:107] "Warning: unknown field \\"x.y\\""']
     with pytest.raises(helm_errors.HelmError) as failed:
         await world.manager().ensure(asked(module_dir, size=2))
     assert ("web", 'unknown field "x.y"') in world.warnings
     assert failed.value.__cause__ is not failed.value
+
+
+@pytest.mark.parametrize("makes", [True, False])
+async def test_a_call_that_made_a_revision_is_not_made_again_in_the_same_run(
+    world: fakes.World, module_dir: pathlib.Path, *, makes: bool
+) -> None:
+    await world.manager().ensure(asked(module_dir))
+    world.helm.fail["upgrade"], world.helm.stores_failed = FOREIGN, makes
+    world.helm.calls.clear()
+    with pytest.raises(helm_errors.HelmError, match="cannot be imported"):
+        await world.manager().ensure(asked(module_dir, size=2))
+    assert world.helm.verbs.count("upgrade") == (1 if makes else 2)
+
+
+async def test_a_first_install_that_took_objects_over_waits_for_no_cause_if_helm_was_not_called(
+    world: fakes.World, module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = await world.restarted(model.Module(WEB, 10, module_dir))
+    assert world.remembered is not None
+    place = manager.places.of(WEB)
+    adopted = remembered.RememberedObject(api_version="v1", kind="ConfigMap", name="web", uid="1")
+    world.remembered.change(place, adopted=(adopted,))
+    planner = world.planner()
+
+    async def changed(*_: object) -> None:
+        raise helm_errors.NotCalledError(WEB, "others changed a record")
+
+    monkeypatch.setattr(planner.calls, "check_again", changed)
+    with pytest.raises(helm_errors.NotCalledError):
+        await releases.ReleaseManager(planner).ensure(asked(module_dir))
+    known = world.remembered.of(place)
+    assert planner.adoptions.has(WEB)
+    assert (known.rejected.inputs, known.failed) == ("", ())
 
 
 async def test_a_chart_that_looks_at_capabilities_is_rendered_again_when_the_cluster_changes(

@@ -14,12 +14,17 @@ from addon_operator.kube.client import client
 from addon_operator.values import config_map_reader
 
 _OFTEN: Final = 5
+_OFTEN_OF_ALL: Final = 50
 _WITHIN_SECONDS: Final = 600.0
 _USERS: Final = 1000
 _SPEAKS_AGAINST: Final = "data: refused, by a rule that looks at values of the Secret, which you may not read"
 _TOO_OFTEN: Final = (
     f"{_OFTEN} edits were refused within {_WITHIN_SECONDS / 60:.0f} minutes because of values of a Secret "
     "that you may not read; wait some minutes, or ask somebody who may"
+)
+_TOO_OFTEN_OF_ALL: Final = (
+    f"{_OFTEN_OF_ALL} edits of all users did not fit values of the Secret within "
+    f"{_WITHIN_SECONDS / 60:.0f} minutes; wait some minutes"
 )
 _WARNING_MAX: Final = 256
 """The API server cuts longer ones."""
@@ -61,6 +66,8 @@ class ConfigCheck(reviews.ReviewHandler):
         self._clock = clock
         self._refused_at: dict[str, collections.deque[float]] = {}
         """By user who may not read the Secret: when edits were refused because of its values."""
+        self._unfit: collections.deque[float] = collections.deque(maxlen=_OFTEN_OF_ALL)
+        """When edits did not fit values of the Secret; who reaches the port can say to be anybody."""
         self._turns = weakref.WeakValueDictionary[str, asyncio.Lock]()
         """Of users whose edits are being checked."""
 
@@ -81,11 +88,15 @@ class ConfigCheck(reviews.ReviewHandler):
     async def _decide(
         self, review: reviews.Review, data: Data, before: Data, not_read: Sequence[str]
     ) -> reviews.ReviewVerdict:
-        if self._is_over(review.user):
+        if self._is_full(self._refused_at.get(review.user)):
             return reviews.ReviewVerdict(allowed=False, message=_TOO_OFTEN)
         findings = await self._check(data, before)
+        # Of many at once none is answered that is too many, whatever the answer would be.
+        if self._is_full(self._unfit):
+            return reviews.ReviewVerdict(allowed=False, message=_TOO_OFTEN_OF_ALL)
         violations, shown = [*findings.violations], [*not_read, *findings.warnings]
         if findings.of_secret or findings.warnings_of_secret:
+            self._unfit.append(self._clock.monotonic())
             if await self._may_read(review):
                 violations += findings.of_secret
                 shown += findings.warnings_of_secret
@@ -99,12 +110,11 @@ class ConfigCheck(reviews.ReviewHandler):
         causes = [reviews.cause(violation) for violation in violations]
         return reviews.ReviewVerdict(allowed=False, message=message, causes=causes, warnings=warnings)
 
-    def _is_over(self, user: str) -> bool:
-        """Say whether so many edits of a user were refused that nothing of his is checked for now."""
-        refused = self._refused_at.get(user)
+    def _is_full(self, refused: collections.deque[float] | None) -> bool:
+        """Say whether so many edits were refused that nothing is checked for now."""
         return (
             refused is not None
-            and len(refused) == _OFTEN
+            and len(refused) == refused.maxlen
             and self._clock.monotonic() - refused[0] < _WITHIN_SECONDS
         )
 

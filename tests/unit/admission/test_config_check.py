@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 
 from addon_operator.admission import config_check, reviews
 from tests.support import clocks, rows
@@ -173,3 +174,25 @@ async def test_who_may_not_read_the_secret_is_told_only_that_it_speaks_against_i
     assert (await guess(42, "admin")).warnings == ["the program says 42"]
     time.now += 601
     assert (await guess(42)).allowed
+
+
+@pytest.mark.parametrize("says_who_may", [True, False])
+async def test_who_says_to_be_many_users_is_answered_fifty_times_about_the_secret(
+    *, says_who_may: bool
+) -> None:
+    checker, time = Comparing(), clocks.Pauses()
+
+    async def may_read(_: reviews.Review) -> bool:
+        return says_who_may
+
+    check = config_check.ConfigCheck("addons", "values", checker.findings, operator, may_read, time)
+
+    def guess(number: int) -> reviews.Review:
+        return msgspec.structs.replace(EDIT, object=body({"web": f"pin: {number}"}), user=f"user-{number}")
+
+    guesses = [guess(number) for number in (*range(1000, 1099), 42)]
+    answers = await asyncio.gather(*map(check.decide, guesses))
+    assert {answer.allowed for answer in answers} == {False}
+    assert sum(answer.message.startswith("the values ConfigMap") for answer in answers) == 50
+    time.now += 601
+    assert (await check.decide(guess(42))).allowed

@@ -99,7 +99,8 @@ class _Server:
 def _server() -> _Server:
     observer = _Observer()
     cache = preset_cache.PresetCache(observer)
-    cache.listed(None, pods.presets(), "5000")
+    for preset in pods.presets():
+        cache.put(preset)
     # No change of a preset is under way, so nothing is ever asked of this API server.
     nowhere = "http://127.0.0.1:9"
     kube = client.KubeClient(auth.ClusterAccess("none", nowhere, credentials.AnonymousSource(nowhere, {})))

@@ -44,7 +44,8 @@ async def main() -> None:
         return reviews.ALLOWED
 
     cache = preset_cache.PresetCache(observer)
-    cache.listed(None, pods.many_presets(int(sys.argv[1])), "1000000")
+    for preset in pods.many_presets(int(sys.argv[1])):
+        cache.put(preset)
     now = dt.datetime.now(dt.UTC)
     authority = certificates.make_authority(now, _DAY)
     live = tls.LiveTls()

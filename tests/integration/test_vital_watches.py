@@ -1,21 +1,14 @@
 """Watches that do not come up: the operator is not ready and says which, until they do."""
 
-import asyncio
 import json
 import pathlib
 from collections.abc import Iterator
 
-import kopf
 import pytest
 import yaml
-from typing_extensions import override
 
 from addon_operator.devcluster import handle
-from addon_operator.engine.sources import kopf_sources
-from addon_operator.kube.access import auth
-from addon_operator.kube.client import client
-from addon_operator.kube.informers import watch_health
-from tests.integration import admitting, definitions, operator_process, operator_site
+from tests.integration import admitting, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -127,36 +120,3 @@ def test_a_watch_that_is_forbidden_keeps_the_operator_from_being_ready_until_it_
     site.config(a="1")
     operator.wait_logged("key 'a' is unknown")
     operator.stop()
-
-
-class Things(kopf_sources.KopfThread):
-    """Watches things of a group, and notes why it was started again."""
-
-    def __init__(self, kube: client.KubeClient, group: str) -> None:
-        self.reasons: list[str] = []
-        self._group = group
-        health = watch_health.WatchHealth("the watch of things")
-        super().__init__(kube, lambda reason, _: self.reasons.append(reason), health)
-
-    @override
-    def register(self, registry: kopf.OperatorRegistry) -> None:
-        @kopf.on.event(self._group, "v1", "things", registry=registry)
-        def seen(**_: object) -> None:
-            pass
-
-
-async def test_a_watch_that_begins_before_its_kind_is_named_comes_up_once_it_is(
-    site: operator_site.Site,
-) -> None:
-    group = f"{site.namespace}.example"
-    async with client.KubeClient(auth.load_access(site.cluster.kubeconfig, None, None, {})) as kube:
-        watch = Things(kube, group)
-        watch.start()
-        wait = operator_process.wait_until
-        await asyncio.to_thread(wait, lambda: watch.reasons, "the watch is started again")
-        assert "does not name the kind among those that it serves yet" in watch.reasons[0]
-        assert watch.health.never_came_up
-        definition = definitions.things(group)
-        await asyncio.to_thread(site.cluster.run_kubectl, "apply", "-f", "-", stdin=definition)
-        await asyncio.to_thread(wait, lambda: watch.health.is_up, "the watch stands")
-        await watch.stop()

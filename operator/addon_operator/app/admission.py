@@ -7,7 +7,7 @@ being created must not wait for modules.
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
@@ -25,7 +25,6 @@ from addon_operator.admission.hooks import hook_registry, hook_reviews
 from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check, pod_handler
 from addon_operator.admission.presets import (
     preset_cache,
-    preset_feed,
     preset_notices,
     preset_status,
 )
@@ -34,12 +33,11 @@ from addon_operator.admission.server import site
 from addon_operator.aio import waiting, warn_once
 from addon_operator.app import admission_webhooks, engine_listeners, kept_work
 from addon_operator.documents import own_manifests
-from addon_operator.engine.sources import kopf_sources
 from addon_operator.kernel import errors
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client, own_user
 from addon_operator.kube.discovery import discovery
-from addon_operator.kube.informers import watch_health
+from addon_operator.kube.informers import reflector, shared_watches
 from addon_operator.kube.objects import crds
 from addon_operator.kube.objects import events as kube_events
 from addon_operator.podpreset import crd
@@ -54,6 +52,8 @@ _AUTHORIZATION: Final = "authorization.k8s.io/v1"
 _REVIEW_SECONDS: Final = 0.5
 _EVENTS_WAITING_MAX: Final = 10_000
 _RETRY_SECONDS: Final = 5.0
+_KIND_SECONDS: Final = 1.0
+"""Between two looks for the kind of PodPresets where the API server does not name it."""
 _KEY_SECONDS: Final = 15.0
 """Between two looks of who leads at whether the random part of paths is to change."""
 _LAST_CHECKS_SECONDS: Final = 1.0
@@ -93,9 +93,9 @@ class Admission(health.Part):
         )
         self._statuses = preset_status.PresetStatuses(kube, self._recorder, self._clock)
         self._cache = preset_cache.PresetCache(self._statuses.note, settings.podpreset_volume_types)
-        self._feed = preset_feed.PresetFeed(
-            kube, discovery.Catalog(kube, self._clock, settings.absence), self._cache, self._watching
-        )
+        kinds = discovery.Catalog(kube, self._clock, settings.absence)
+        tuning = reflector.Tuning(kind_poll=_KIND_SECONDS)
+        self._watches = shared_watches.SharedWatches(kube, kinds, self._clock, meters.watch_failed, tuning)
         lists = preset_notices.FreshLists(kube, self._cache)
         self._notices = preset_notices.PresetNotices(
             self._cache, lists, allowed_volumes=settings.podpreset_volume_types
@@ -119,9 +119,7 @@ class Admission(health.Part):
         authority = settings.webhook_client_ca
         self._clients = None if authority is None else tls.ClientAuthority(authority, self._tls, log)
         self._site = self._make_site(handler)
-        self._watch_health = watch_health.WatchHealth("the watch of PodPresets")
         self._tasks: list[asyncio.Task[None]] = []
-        self._watch: kopf_sources.PodPresetSource | None = None
         self._has_stopped = False
         self._show(meters)
 
@@ -191,7 +189,7 @@ class Admission(health.Part):
         self._show_event(event)
 
     def _show(self, meters: metrics.Metrics) -> None:
-        meters.show_watch("podpresets", lambda: self._watch_health.is_up)
+        meters.show_watch("podpresets", lambda: self._cache.health.is_up)
         meters.show_watch("webhooks", lambda: self._registrar.health.is_up)
         meters.admission.webhook_certificate_expiry_seconds.set_function(
             lambda: max(0.0, self._store.seconds_left())
@@ -207,11 +205,11 @@ class Admission(health.Part):
 
         What was known once is served on, however old: a pod without its presets is worse.
         """
-        return self._feed.unready_reason or self._watch_health.never_came_up or self._store.unready_reason
+        return self._cache.unready_reason or self._store.unready_reason
 
     def trouble(self) -> str | None:
         """Return what keeps presets from being known, or pods from being sent here, or ``None``."""
-        return self._watch_health.trouble or self._registrar.health.trouble
+        return self._cache.health.trouble or self._registrar.health.trouble
 
     async def _config_writer(self) -> str | None:
         return self._settings.config_writer or await self._own_user.name()
@@ -232,8 +230,8 @@ class Admission(health.Part):
 
     def unhealthy_reason(self) -> str | None:
         """Say why the operator should be restarted, or ``None``."""
-        if self._watch is not None and self._watch.ended:
-            return "the watch of PodPresets has ended"
+        if not self._watches.alive:
+            return "the watch of PodPresets broke down"
         ended = next((task.get_name() for task in self._tasks if task.done()), None)
         return None if ended is None else f"the task {ended} has ended"
 
@@ -254,7 +252,7 @@ class Admission(health.Part):
         self._log.info("admission server listens", port=self.port)
         self._run("events", self._recorder.run)
         self._run("preset-status", self._statuses.run)
-        self._run("presets", self._feed_presets)
+        self._run("presets", self._follow_presets)
         self._run("webhooks", self._register)
 
     async def stop(self) -> None:
@@ -272,6 +270,7 @@ class Admission(health.Part):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._watches.ended()
 
     async def _finish(self) -> None:
         with contextlib.suppress(TimeoutError, errors.AddonOperatorError):
@@ -328,23 +327,7 @@ class Admission(health.Part):
         self._log.warning(text)
         self._recorder.record(about, "Warning", "Repaired", f"{text}.")
 
-    @contextlib.asynccontextmanager
-    async def _watching(self) -> AsyncIterator[None]:
-        self._watch = watch = kopf_sources.PodPresetSource(
-            self._kube, self._cache.watched, self._watch_ended, self._watch_health
-        )
-        watch.start()
-        try:
-            yield
-        finally:
-            await watch.stop()
-
-    def _watch_ended(self, reason: str, delay: float) -> None:
-        self._log.warning(f"the watch of PodPresets is started again in {delay:.1f} s: {reason}")
-        if self._watch is not None:
-            self._watch.hand_over(functools.partial(self._feed.interrupted, delay))
-
-    async def _feed_presets(self) -> None:
+    async def _follow_presets(self) -> None:
         trouble = warn_once.WarnOnce(self._log)
         while True:
             try:
@@ -355,7 +338,7 @@ class Admission(health.Part):
                 if isinstance(error, api_errors.ApiError):
                     break
             await asyncio.sleep(_RETRY_SECONDS)
-        await self._feed.run()
+        await self._cache.follow(self._watches)
 
     async def _register(self) -> None:
         """Have webhooks registered as soon as they can be answered."""

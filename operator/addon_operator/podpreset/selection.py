@@ -47,12 +47,13 @@ def select(pod: json_types.KubernetesObject, presets: Iterable[model.Preset]) ->
     """Return the presets, of its namespace's, that apply to a pod, in the order of their application."""
     if is_exempt(pod):
         return ()
-    return _matching(presets, (pod.get("metadata") or {}).get("labels") or {})
+    return matching(presets, (pod.get("metadata") or {}).get("labels") or {})
 
 
-def _matching(presets: Iterable[model.Preset], labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
-    matching = (preset for preset in presets if not preset.deleting and preset.selector.matches(labels))
-    return tuple(sorted(matching, key=lambda preset: preset.order))
+def matching(presets: Iterable[model.Preset], labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
+    """Return the presets whose selector matches these labels, in order, without those being deleted."""
+    found = (preset for preset in presets if not preset.deleting and preset.selector.matches(labels))
+    return tuple(sorted(found, key=lambda preset: preset.order))
 
 
 class _Bucket(NamedTuple):
@@ -122,7 +123,7 @@ class PresetIndex:
     def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
         """Return a namespace's presets whose selector matches, in order, without those being deleted."""
         held = self._namespaces.get(namespace)
-        return _matching(held.candidates(labels), labels) if held else ()
+        return matching(held.candidates(labels), labels) if held else ()
 
 
 def _choices(selector: model.Selector) -> Iterator[tuple[_Bucket, ...]]:

@@ -2,13 +2,13 @@
 
 The watch reports a change a moment after whoever made it has its answer, and a pod may be created in
 between. The API server asks about the change before it stores it, so until the watch has reported it, pods of
-that namespace are admitted after a fresh list.
+that namespace are admitted from a fresh list.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,10 +18,10 @@ from addon_operator.admission.presets import preset_cache
 from addon_operator.aio import waiting
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
-from addon_operator.podpreset import model, volume_types
+from addon_operator.podpreset import model, selection, volume_types
 
 SECONDS: Final = 1.0
-"""After this time a change that the watch did not report is looked for with a list."""
+"""How often a change that the watch did not report is looked for with a list."""
 LIST_SECONDS: Final = 1.0
 """How long a pod waits for a fresh list at the most."""
 PENDING_MAX: Final = 1000
@@ -35,35 +35,52 @@ class _Notice(msgspec.Struct, frozen=True):
     """Whether the preset is there afterwards."""
 
 
+class _FreshList(msgspec.Struct, frozen=True):
+    """The presets of one namespace, as they were stored after whoever waits for the list came."""
+
+    valid: Sequence[model.Preset]
+    uids: frozenset[str]
+    """Of those that are not being deleted."""
+
+
 class FreshLists:
     """Lists of the presets of one namespace, each begun after whoever waits for it came."""
 
     def __init__(self, kube: client.KubeClient, cache: preset_cache.PresetCache) -> None:
         self._kube = kube
         self._cache = cache
-        self._next: dict[str, asyncio.Task[None]] = {}
-        self._current: dict[str, asyncio.Task[None]] = {}
+        self._next: dict[str, asyncio.Task[_FreshList]] = {}
+        self._current: dict[str, asyncio.Task[_FreshList]] = {}
 
-    async def refresh(self, namespace: str) -> None:
-        """Have the cache hold what is stored now; raises ``KubernetesError`` when that cannot be listed."""
+    async def of(self, namespace: str) -> _FreshList:
+        """Return what is stored now; raises ``KubernetesError`` when that cannot be listed."""
         task = self._next.get(namespace)
         if task is None:
             task = asyncio.create_task(self._after(namespace, self._current.get(namespace)))
             task.add_done_callback(_retrieve)
             self._next[namespace] = task
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
 
-    async def _after(self, namespace: str, before: "asyncio.Task[None] | None") -> None:
+    async def _after(self, namespace: str, before: "asyncio.Task[_FreshList] | None") -> _FreshList:
         if before is not None:
             await asyncio.wait([before])
         # From here on nobody may join: the answer can be older than their request.
         task = self._current[namespace] = self._next.pop(namespace)
         try:
-            listed = await self._kube.list_all(paths.of(model.API_VERSION, model.PLURAL, namespace=namespace))
-            self._cache.listed(namespace, listed.items, listed.resource_version)
+            return await self._list(namespace)
         finally:
             if self._current.get(namespace) is task:
                 del self._current[namespace]
+
+    async def _list(self, namespace: str) -> _FreshList:
+        listed = await self._kube.list_all(paths.of(model.API_VERSION, model.PLURAL, namespace=namespace))
+        valid: list[model.Preset] = []
+        for number, item in enumerate(listed.items, start=1):
+            if isinstance(parsed := self._cache.parsed(item), model.Preset):
+                valid.append(parsed)
+            if number % preset_cache.AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return _FreshList(valid, frozenset(map(preset_cache.live_uid, listed.items)))
 
 
 class PresetNotices(reviews.ReviewHandler):
@@ -106,12 +123,12 @@ class PresetNotices(reviews.ReviewHandler):
 
     async def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
         """Return the presets that apply to a pod with these labels, which is being created now."""
-        if namespace in self._pending:
-            self._settle(namespace)
+        self._settle(namespace)
         if namespace in self._pending:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LIST_SECONDS):
-                    await self._refresh(namespace)
+                    if (fresh := await self._fresh(namespace)) is not None:
+                        return selection.matching(fresh.valid, labels)
         return self._cache.match(namespace, labels)
 
     async def close(self) -> None:
@@ -127,22 +144,29 @@ class PresetNotices(reviews.ReviewHandler):
         task.add_done_callback(self._tasks.discard)
 
     async def _expire(self, namespace: str, uid: str, notice: _Notice) -> None:
+        """Drop the notice when the watch has reported the change, or a list shows that there is none."""
         try:
             await self._sleep(SECONDS)
-            self._settle(namespace)
-            if self._pending.get(namespace, {}).get(uid) is notice:
-                await self._refresh(namespace)
+            while self._is_pending(namespace, uid, notice):
+                fresh = await self._fresh(namespace)
+                if fresh is None or (uid in fresh.uids) != notice.creates:
+                    break
+                await self._sleep(SECONDS)
         finally:
             # A later notice about the same preset has its own time.
-            if self._pending.get(namespace, {}).get(uid) is notice:
+            if self._is_pending(namespace, uid, notice):
                 self._drop(namespace, {uid})
 
-    async def _refresh(self, namespace: str) -> None:
+    def _is_pending(self, namespace: str, uid: str, notice: _Notice) -> bool:
+        self._settle(namespace)
+        return self._pending.get(namespace, {}).get(uid) is notice
+
+    async def _fresh(self, namespace: str) -> _FreshList | None:
         try:
-            await self._lists.refresh(namespace)
+            return await self._lists.of(namespace)
         except api_errors.KubernetesError as error:
             _log.warning("presets are served from memory, which may be late: %s", error)
-        self._settle(namespace)
+            return None
 
     def _settle(self, namespace: str) -> None:
         """Drop the notices whose change has come."""

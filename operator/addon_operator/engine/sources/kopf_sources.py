@@ -1,4 +1,4 @@
-"""Watches of the values ConfigMap and Secret, and of PodPresets: each a Kopf operator in a thread of its own.
+"""Watches of the values ConfigMap and Secret: a Kopf operator in a thread of its own.
 
 Its handlers decide nothing: they hand the objects over. It is started again whenever it ends.
 
@@ -14,13 +14,9 @@ import itertools
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import kopf
-
-# kopf.operator takes Insights, for which Kopf has no public name.
-from kopf._cogs.structs import references
 
 from addon_operator.aio import waiting
 from addon_operator.engine.sources import config_sync, configured_object
@@ -29,7 +25,6 @@ from addon_operator.kube.access import credentials
 from addon_operator.kube.client import client
 from addon_operator.kube.informers import watch_health, watching_sessions
 from addon_operator.kube.objects import config_maps, values_secret
-from addon_operator.podpreset import model
 
 _RESTARTS: Final = waiting.Backoff(1.0, 30.0)
 _FIRST_PAUSES: Final = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0)
@@ -39,63 +34,89 @@ _STOP_TIMEOUT: Final = 10.0
 # For Kopf's peering, which is off. Without one Kopf asks for the user's name, and a pod's uid often has none.
 _IDENTITY: Final[Any] = "addon-operator"
 
-_UNKNOWN: Final = "the API server does not name the kind among those that it serves yet"
+_CONFIG_MAPS: Final = ("", "v1", "configmaps")
+_SECRETS: Final = ("", "v1", "secrets")
 
-FieldSelectors = Mapping[tuple[str, str, str], str]
-"""Selectors for the API server by group, version and plural."""
 LogRestart = Callable[[str, float], None]
 """Takes why Kopf ended, and in how many seconds it is started again; called from the thread."""
 
 
-class KopfThread:
-    """One supervised Kopf operator, which watches one kind of objects."""
+class ValuesSource:
+    """Watches the values ConfigMap, and the values Secret if there may be one, for :class:`.ConfigSync`."""
 
     def __init__(
         self,
         kube: client.KubeClient,
+        namespace: str,
+        name: str,
+        config: config_sync.ConfigSync,
         log_restart: LogRestart,
-        health: watch_health.WatchHealth,
         *,
-        namespace: str | None = None,
-        field_selectors: FieldSelectors = MappingProxyType({}),
+        secret: values_secret.ValuesSecret | None = None,
     ) -> None:
-        """Give Kopf the credentials of ``kube``; ``health`` shows whether the watch is up.
-
-        Without ``namespace`` the whole cluster is watched.
-        """
-        self._namespace = namespace
-        self._settings = _settings_of_kopf(field_selectors)
+        """Give Kopf the credentials of ``kube``; ``log_restart`` is called in the thread of the source."""
         self._kube = kube
-        self._has_logged_in = False
+        self._namespace = namespace
+        self._watched = name
+        self._secret = secret
+        self._config = config
         self._log_restart = log_restart
-        self.health = health
-        """Whether the watch stands; if there are more, the first of them."""
+        self._settings = _settings_of_kopf(name, secret)
+        self._has_logged_in = False
+        self.health: Final = watch_health.WatchHealth("the watch of the values ConfigMap")
+        """Whether the watch of the ConfigMap stands."""
+        self.secret_health: Final = watch_health.WatchHealth("the watch of the values Secret")
+        """Whether the watch of the Secret stands."""
         self._thread: threading.Thread | None = None
         self._home: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
         self._end_kopf: Callable[[], object] = lambda: None
 
-    def register(self, registry: kopf.OperatorRegistry) -> None:
-        """Add the handlers; they run in the thread and call :meth:`hand_over`."""
-        raise NotImplementedError
+    def _health_of(self, path: str) -> watch_health.WatchHealth:
+        return self.secret_health if path.endswith("/secrets") else self.health
 
-    def health_of(self, _path: str) -> watch_health.WatchHealth:
-        """Give the health of the watch that a request for this path belongs to."""
-        return self.health
+    @property
+    def watches_secret(self) -> bool:
+        """Whether there may be a Secret."""
+        return self._secret is not None
+
+    def secret_trouble(self) -> str | None:
+        """Say why edits of the Secret are not known; ``None`` if that is all right.
+
+        A Secret that no setting names, and that must not be watched, is nobody's trouble: its absence was
+        warned of.
+        """
+        if self._secret is None:
+            return None
+        trouble = self.secret_health.trouble
+        return trouble if self._secret.is_named or self.secret_health.never_came_up is None else None
+
+    def register(self, registry: kopf.OperatorRegistry) -> None:
+        """Add the handlers, which run in the thread and deliver each state of ConfigMap and Secret."""
+
+        @kopf.on.event(*_CONFIG_MAPS, registry=registry)
+        async def changed(type: str | None, body: Mapping[str, Any], **_: object) -> None:  # noqa: A002 - Kopf's name
+            if body["metadata"]["name"] == self._watched:
+                snapshot = None if type == "DELETED" else config_maps.snapshot_of(body)
+                self._deliver(functools.partial(self._config.received, snapshot))
+
+        if (secret := self._secret) is None:
+            return
+
+        @kopf.on.event(*_SECRETS, registry=registry)
+        async def secret_changed(type: str | None, body: Mapping[str, Any], **_: object) -> None:  # noqa: A002
+            if body["metadata"]["name"] == secret.name:
+                snapshot = None if type == "DELETED" else values_secret.snapshot_of(body)
+                self._deliver(functools.partial(self._config.received, snapshot, configured_object.SECRET))
 
     def _falls(self, reason: str = "") -> None:
-        for path in ("", "/secrets"):
-            self.health_of(path).falls(reason)
+        for health in (self.health, self.secret_health):
+            health.falls(reason)
 
     @property
     def alive(self) -> bool:
         """Whether the watch goes on, if need be after a pause."""
         return self._thread is not None and self._thread.is_alive()
-
-    @property
-    def ended(self) -> bool:
-        """Whether the watch has ended for good although nobody stopped it."""
-        return self._thread is not None and not self._thread.is_alive() and not self._stopping.is_set()
 
     def start(self) -> None:
         """Begin to watch; logins are made, and deliveries come, in the running loop."""
@@ -113,12 +134,12 @@ class KopfThread:
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join, _STOP_TIMEOUT)
 
-    def hand_over(self, deliver: Callable[[], None]) -> None:
-        """Call ``deliver`` in the loop that started the thread; for handlers."""
+    def _deliver(self, news: Callable[[], None]) -> None:
+        """Call ``news`` in the loop that started the thread."""
         if self._home is not None:
             # The loop may be gone when the process ends.
             with contextlib.suppress(RuntimeError):
-                self._home.call_soon_threadsafe(deliver)
+                self._home.call_soon_threadsafe(news)
 
     def _supervise(self) -> None:
         attempt = 0
@@ -160,22 +181,15 @@ class KopfThread:
         self._end_kopf = lambda: loop.call_soon_threadsafe(stop_flag.set)
         if self._stopping.is_set():
             stop_flag.set()
-        insights = references.Insights()
-        looking = asyncio.create_task(_end_without_work(insights, stop_flag))
-        try:
-            await kopf.operator(
-                registry=registry,
-                settings=self._settings,
-                identity=_IDENTITY,
-                standalone=True,
-                clusterwide=self._namespace is None,
-                namespaces=[] if self._namespace is None else [self._namespace],
-                stop_flag=stop_flag,
-                insights=insights,
-            )
-        finally:
-            looking.cancel()
-        return _UNKNOWN if _is_without_work(insights) else "Kopf ended"
+        await kopf.operator(
+            registry=registry,
+            settings=self._settings,
+            identity=_IDENTITY,
+            standalone=True,
+            namespaces=[self._namespace],
+            stop_flag=stop_flag,
+        )
+        return "Kopf ended"
 
     async def _log_in(self) -> kopf.AiohttpSession:
         if self._home is None:
@@ -189,27 +203,13 @@ class KopfThread:
         try:
             current = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))
             # A session of our own: it reports the state of the watch, and trusts what our client trusts.
-            session = await watching_sessions.open_session(current, self.health_of)
+            session = await watching_sessions.open_session(current, self._health_of)
         except errors.AddonOperatorError as error:
             self._falls(str(error))
             raise
         return kopf.AiohttpSession(
             server=current.server, aiohttp_session=session, expiration=_expiration(current)
         )
-
-
-async def _end_without_work(insights: references.Insights, stop_flag: asyncio.Event) -> None:
-    """End Kopf if it found nothing to watch: it looks once, and would wait forever.
-
-    A definition that was just applied can be listed a moment before the API server names its kind.
-    """
-    await insights.ready_resources.wait()
-    if _is_without_work(insights):
-        stop_flag.set()
-
-
-def _is_without_work(insights: references.Insights) -> bool:
-    return insights.ready_resources.is_set() and not insights.watched_resources
 
 
 class _Pauses:
@@ -230,107 +230,13 @@ def _expiration(current: credentials.Credentials) -> dt.datetime | None:
     return dt.datetime.fromtimestamp(current.expires, tz=dt.UTC)
 
 
-def _settings_of_kopf(field_selectors: FieldSelectors) -> kopf.OperatorSettings:
+def _settings_of_kopf(config_map: str, secret: values_secret.ValuesSecret | None) -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.process.ultimate_exiting_timeout = None
     settings.networking.error_backoffs = _Pauses()
-    for resource, selector in field_selectors.items():
-        settings.watching.field_selectors[resource] = selector
+    settings.watching.field_selectors[_CONFIG_MAPS] = f"metadata.name={config_map}"
+    if secret is not None:
+        settings.watching.field_selectors[_SECRETS] = f"metadata.name={secret.name}"
     return settings
-
-
-class ValuesSource(KopfThread):
-    """Watches the values ConfigMap, and the values Secret if there may be one, for :class:`.ConfigSync`."""
-
-    def __init__(
-        self,
-        kube: client.KubeClient,
-        namespace: str,
-        name: str,
-        config: config_sync.ConfigSync,
-        log_restart: LogRestart,
-        *,
-        secret: values_secret.ValuesSecret | None = None,
-    ) -> None:
-        """``log_restart`` is called in the thread of the source."""
-        self._watched = name
-        self._secret = secret
-        self._config = config
-        self.secret_health: Final = watch_health.WatchHealth("the watch of the values Secret")
-        """Whether the watch of the Secret stands."""
-        selectors = {_CONFIG_MAPS: f"metadata.name={name}"}
-        if secret is not None:
-            selectors[_SECRETS] = f"metadata.name={secret.name}"
-        health = watch_health.WatchHealth("the watch of the values ConfigMap")
-        super().__init__(kube, log_restart, health, namespace=namespace, field_selectors=selectors)
-
-    def health_of(self, path: str) -> watch_health.WatchHealth:
-        """See :meth:`KopfThread.health_of`."""
-        return self.secret_health if path.endswith("/secrets") else self.health
-
-    @property
-    def watches_secret(self) -> bool:
-        """Whether there may be a Secret."""
-        return self._secret is not None
-
-    def secret_trouble(self) -> str | None:
-        """Say why edits of the Secret are not known; ``None`` if that is all right.
-
-        A Secret that no setting names, and that must not be watched, is nobody's trouble: its absence was
-        warned of.
-        """
-        if self._secret is None:
-            return None
-        trouble = self.secret_health.trouble
-        return trouble if self._secret.is_named or self.secret_health.never_came_up is None else None
-
-    def register(self, registry: kopf.OperatorRegistry) -> None:
-        """Hand over each state of the ConfigMap and the Secret."""
-
-        @kopf.on.event(*_CONFIG_MAPS, registry=registry)
-        async def changed(type: str | None, body: Mapping[str, Any], **_: object) -> None:  # noqa: A002 - Kopf's name
-            if body["metadata"]["name"] == self._watched:
-                snapshot = None if type == "DELETED" else config_maps.snapshot_of(body)
-                self.hand_over(functools.partial(self._config.received, snapshot))
-
-        if (secret := self._secret) is None:
-            return
-
-        @kopf.on.event(*_SECRETS, registry=registry)
-        async def secret_changed(type: str | None, body: Mapping[str, Any], **_: object) -> None:  # noqa: A002
-            if body["metadata"]["name"] == secret.name:
-                snapshot = None if type == "DELETED" else values_secret.snapshot_of(body)
-                self.hand_over(functools.partial(self._config.received, snapshot, configured_object.SECRET))
-
-
-_CONFIG_MAPS: Final = ("", "v1", "configmaps")
-_SECRETS: Final = ("", "v1", "secrets")
-
-
-EventType = Literal["ADDED", "MODIFIED", "DELETED"] | None
-Deliver = Callable[[EventType, Mapping[str, Any]], None]
-"""Takes the type of a watch event (``None`` for what is listed before it) and the object."""
-
-
-class PodPresetSource(KopfThread):
-    """Watches the PodPresets of the whole cluster."""
-
-    def __init__(
-        self,
-        kube: client.KubeClient,
-        deliver: Deliver,
-        log_restart: LogRestart,
-        health: watch_health.WatchHealth,
-    ) -> None:
-        """``deliver`` is called in the loop that starts the source, ``log_restart`` in its thread."""
-        self._deliver = deliver
-        super().__init__(kube, log_restart, health)
-
-    def register(self, registry: kopf.OperatorRegistry) -> None:
-        """Hand over each PodPreset."""
-
-        @kopf.on.event(model.GROUP, model.VERSION, model.PLURAL, registry=registry)
-        async def changed(event: Any, **_: object) -> None:  # noqa: ANN401 - a private type of Kopf's
-            self.hand_over(functools.partial(self._deliver, event["type"], event["object"]))

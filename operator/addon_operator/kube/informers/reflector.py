@@ -91,6 +91,7 @@ class Reflector:
         self._stream_tries = _STREAM_TRIES if self._tuning.stream_lists else 0
         self._page_size = self._tuning.page_size
         self._failures = 0
+        self._is_paging = False
         self._was_answered = False
         self._answered_at = 0.0
 
@@ -135,8 +136,10 @@ class Reflector:
             if self._stream_tries > 0:
                 await self._follow(self._watch(""), is_list=True)
             else:
+                self._is_paging = True
                 await self._follow(self._pages(), is_list=True)
         finally:
+            self._is_paging = False
             for cache in self._listing or ():
                 cache.abandon_list()
             self._listing = None
@@ -205,8 +208,10 @@ class Reflector:
     def _answered(self) -> None:
         self._was_answered = True
         self._answered_at = self._time.monotonic()
-        for cache in self.caches:
-            cache.set_trouble(None)
+        # A list that is read in pages does not show that a watch is possible.
+        if not self._is_paging:
+            for cache in self.caches:
+                cache.set_trouble(None)
 
     async def _watch(self, version: str) -> AsyncGenerator[Part, None]:
         async with self._kube.stream(self.path.watch_request(version)) as content:

@@ -1,10 +1,9 @@
 """Record Kubernetes Events: what ``kubectl describe`` shows about objects.
 
 Nobody waits for an Event: :meth:`EventWriter.record` returns at once,
-:meth:`EventWriter.run` writes, and a failure to write is logged. As in client-go, the same Event again only
-raises its ``count``, many Events that differ in the message alone become one, and each object has a budget.
-The numbers are those of client-go: more than 10 Events in 10 minutes that differ in the message alone become
-one; each object may have 25 Events at once and then one every 5 minutes. What is remembered is bounded.
+:meth:`EventWriter.run` writes, and a failure to write is logged. The same Event again only
+raises its ``count``, and each object has the budget of client-go: 25 Events at once and then one every 5
+minutes. What is remembered is bounded.
 """
 
 import asyncio
@@ -24,12 +23,9 @@ _MESSAGE_MAX: Final = 1024
 _REASON_MAX: Final = 128
 _NAME_MAX: Final = 200
 _DEFAULT_NAMESPACE: Final = "default"
-SIMILAR_MAX: Final = 10
-SIMILAR_SECONDS: Final = 600.0
 BURST: Final = 25
 REFILL_SECONDS: Final = 300.0
 REMEMBERED: Final = 4096
-_COMBINED: Final = "(combined from similar events): "
 _NOT_IN_NAME: Final = re.compile(r"[^a-z0-9.-]")
 
 V = TypeVar("V")
@@ -94,12 +90,6 @@ class _Written:
 
 
 @dataclasses.dataclass(slots=True)
-class _Similar:
-    since: float
-    messages: set[str] = dataclasses.field(default_factory=set)
-
-
-@dataclasses.dataclass(slots=True)
 class _Tokens:
     tokens: float
     refilled: float
@@ -124,31 +114,12 @@ class EventBudget:
 
     def __init__(self, time: clock.Clock) -> None:
         self._clock = time
-        self._similar: _Recent[_Similar] = _Recent()
         self._buckets: _Recent[_Tokens] = _Recent()
         self._written: _Recent[_Written] = _Recent()
 
-    def admit(self, about: Hashable, identity: Hashable, message: str) -> tuple[_Written, str] | None:
-        """Return the Event to count up or write, with the message; ``None`` if the object has too many.
-
-        ``identity`` is everything of the Event but its message.
-        """
-        combined = self._count_similar(identity, message)
-        key = (identity, None if combined else message)
-        if not self._take_token(about):
-            return None
-        return self._written.get_or(key, _Written()), _COMBINED + message if combined else message
-
-    def _count_similar(self, identity: Hashable, message: str) -> bool:
-        """Note the message, and return whether it is one of too many that differ a little."""
-        now = self._clock.monotonic()
-        similar = self._similar.get_or(identity, _Similar(now))
-        if now - similar.since > SIMILAR_SECONDS:
-            similar.messages.clear()
-        similar.since = now
-        if len(similar.messages) < SIMILAR_MAX:
-            similar.messages.add(message)
-        return message not in similar.messages
+    def admit(self, about: Hashable, event: Hashable) -> _Written | None:
+        """Return the Event to count up or write; ``None`` if the object has too many."""
+        return self._written.get_or(event, _Written()) if self._take_token(about) else None
 
     def _take_token(self, about: Hashable) -> bool:
         now = self._clock.monotonic()
@@ -211,20 +182,20 @@ class EventWriter:
     async def _write(self, event: _Waiting) -> None:
         # As in client-go the budget is that of an object and a source.
         about = (*event.about.identity, event.component)
-        allowed = self._budget.admit(about, (about, event.type, event.reason), event.message)
-        if allowed is None:
+        written = self._budget.admit(about, (about, event.type, event.reason, event.message))
+        if written is None:
             return
         try:
-            await self._send(event, *allowed)
+            await self._send(event, written)
         except api_errors.KubernetesError as error:
             _log.warning(
                 "an Event about %s %s was not written: %s", event.about.kind, event.about.name, error
             )
 
-    async def _send(self, event: _Waiting, written: _Written, message: str) -> None:
+    async def _send(self, event: _Waiting, written: _Written) -> None:
         if written.name:
             at = clock.rfc3339(event.at)
-            patch = {"count": written.count + 1, "lastTimestamp": at, "message": message}
+            patch = {"count": written.count + 1, "lastTimestamp": at}
             try:
                 await self._kube.patch(self._path(event, written.name), patch)
             except api_errors.NotFound:
@@ -233,7 +204,7 @@ class EventWriter:
             else:
                 written.count += 1
                 return
-        body = self._body(event, message)
+        body = self._body(event)
         await self._kube.create(self._path(event), body)
         written.name, written.count = body["metadata"]["name"], 1
 
@@ -241,7 +212,7 @@ class EventWriter:
     def _path(event: _Waiting, name: str | None = None) -> str:
         return paths.of("v1", "events", namespace=event.about.event_namespace, name=name)
 
-    def _body(self, event: _Waiting, message: str) -> dict[str, Any]:
+    def _body(self, event: _Waiting) -> dict[str, Any]:
         self._serial += 1
         # Some objects, such as ClusterRoles, have names that an Event cannot have.
         stem = _NOT_IN_NAME.sub("-", event.about.name[:_NAME_MAX]).strip(".-") or "event"
@@ -254,7 +225,7 @@ class EventWriter:
             "involvedObject": event.about.as_json(),
             "type": event.type,
             "reason": event.reason,
-            "message": message,
+            "message": event.message,
             "source": {"component": event.component} | ({"host": self._instance} if self._instance else {}),
             "reportingComponent": COMPONENT,
             "reportingInstance": self._instance,

@@ -16,7 +16,8 @@ class Presets(preset_notices.PresetNotices):
 
     def __init__(self, *stored: Object) -> None:
         self.cache = preset_cache.PresetCache(Seen())
-        self.cache.listed(None, stored, "100")
+        for each in stored:
+            self.cache.put(each)
         self.error: Exception | None = None
 
     @override

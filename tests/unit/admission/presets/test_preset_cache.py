@@ -1,12 +1,18 @@
-"""Presets in memory: events and lists that come in any order."""
+"""Presets in memory, followed by an informer."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from addon_operator.admission.presets import preset_cache
+from addon_operator.kube.discovery import discovery
+from addon_operator.kube.informers import reflector, shared_watches
 from addon_operator.podpreset import model
+from tests.support import api_server
 from tests.unit.admission.objects import LABELS, Object, Seen, preset
+from tests.unit.kube import informing
 
 
 @pytest.fixture
@@ -19,172 +25,161 @@ def cache(seen: Seen) -> preset_cache.PresetCache:
     return preset_cache.PresetCache(seen)
 
 
-def versions(cache: preset_cache.PresetCache, namespace: str = "shop") -> dict[str, str]:
-    return {each.name: each.resource_version for each in cache.match(namespace, LABELS)}
+@pytest.fixture
+def server() -> api_server.ApiServer:
+    return api_server.ApiServer()
 
 
-def test_a_cache_is_filled_by_the_first_list_of_everything(cache: preset_cache.PresetCache) -> None:
-    cache.watched("ADDED", preset())
-    cache.listed("shop", [preset()], "5")
-    assert not cache.filled
-    cache.listed(None, [preset()], "5")
-    assert cache.filled
+def stored(name: str = "p", **fields: object) -> Object:
+    return {"apiVersion": model.API_VERSION, "kind": model.KIND, **preset(name, **fields)}  # type: ignore[arg-type]
 
 
-def test_presets_are_found_in_their_namespace_alone(cache: preset_cache.PresetCache) -> None:
-    cache.watched("ADDED", preset("a"))
-    cache.watched(None, preset("b", namespace="other"))
-    assert versions(cache) == {"a": "1"}
+@contextlib.asynccontextmanager
+async def followed(server: api_server.ApiServer, cache: preset_cache.PresetCache) -> AsyncIterator[None]:
+    """Follow the presets of the server until the block ends."""
+    pauses = informing.Yielding()
+    async with api_server.client_of(server, pauses) as kube:
+        kinds = discovery.Catalog(kube, pauses)
+        watches = shared_watches.SharedWatches(kube, kinds, pauses, lambda *_: None, reflector.Tuning())
+        following = asyncio.create_task(cache.follow(watches))
+        yield
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await watches.ended()
 
 
-@pytest.mark.parametrize(
-    ("second", "expected"),
-    [
-        (preset(version=3), {"p": "3"}),
-        (preset(version=1), {"p": "2"}),
-        (preset(version=10), {"p": "10"}),
-    ],
-    ids=["newer", "older", "more digits"],
-)
-def test_the_newest_version_wins(
-    cache: preset_cache.PresetCache, second: Object, expected: dict[str, str]
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for something that happens in the same loop."""
+    async with asyncio.timeout(30):
+        while not true():  # noqa: ASYNC110 - the code under test has nothing to wait for
+            await asyncio.sleep(0.001)
+
+
+def reason(cache: preset_cache.PresetCache) -> str:
+    return cache.unready_reason or ""
+
+
+def found(cache: preset_cache.PresetCache, namespace: str = "shop") -> list[str]:
+    return [each.name for each in cache.match(namespace, LABELS)]
+
+
+async def test_presets_are_listed_before_pods_are_admitted_and_followed_then(
+    server: api_server.ApiServer, cache: preset_cache.PresetCache, seen: Seen
 ) -> None:
-    cache.watched("ADDED", preset(version=2))
-    cache.watched("MODIFIED", second)
-    assert versions(cache) == expected
+    assert reason(cache) == "the watch of PodPresets has not come up yet"
+    server.put(stored("a"))
+    async with followed(server, cache):
+        await cache.wait_filled()
+        assert (found(cache), reason(cache)) == (["a"], "")
+        server.put(stored("b"))
+        server.delete(model.KIND, "a", "shop")
+        await until(lambda: found(cache) == ["b"])
+    assert seen.gone == ["shop/a"]
+    assert cache.health.is_up
 
 
-def test_a_late_event_does_not_bring_a_deleted_preset_back(cache: preset_cache.PresetCache) -> None:
-    cache.watched("ADDED", preset(version=2))
-    cache.watched("DELETED", preset(version=5))
-    cache.watched("MODIFIED", preset(version=4))
-    assert versions(cache) == {}
-
-
-def test_a_late_deletion_does_not_remove_a_preset_that_was_created_again(
-    cache: preset_cache.PresetCache,
+async def test_a_deletion_that_no_watch_reported_is_seen_all_the_same(
+    server: api_server.ApiServer, cache: preset_cache.PresetCache, seen: Seen
 ) -> None:
-    cache.watched("ADDED", preset(version=9, uid="second"))
-    cache.watched("DELETED", preset(version=5, uid="first"))
-    assert versions(cache) == {"p": "9"}
-
-
-def test_a_preset_can_be_created_again(cache: preset_cache.PresetCache) -> None:
-    cache.watched("ADDED", preset(version=2))
-    cache.watched("DELETED", preset(version=5))
-    cache.watched("ADDED", preset(version=6))
-    assert versions(cache) == {"p": "6"}
-
-
-def test_what_a_list_lacks_is_gone_although_no_event_said_so(
-    cache: preset_cache.PresetCache, seen: Seen
-) -> None:
-    cache.watched("ADDED", preset("a", 2))
-    cache.watched("ADDED", preset("b", 3))
-    cache.listed(None, [preset("b", 3)], "7")
-    assert versions(cache) == {"b": "3"}
+    server.put(stored("a"))
+    server.put(stored("b"))
+    async with followed(server, cache):
+        await cache.wait_filled()
+        await until(lambda: bool(server.streams))
+        server.pause()
+        server.delete(model.KIND, "a", "shop")
+        server.compact()
+        server.resume()
+        server.cut()
+        await until(lambda: found(cache) == ["b"])
     assert seen.gone == ["shop/a"]
 
 
-def test_a_list_that_is_older_than_an_event_removes_nothing(cache: preset_cache.PresetCache) -> None:
-    cache.watched("ADDED", preset("a", 8))
-    cache.listed(None, [], "7")
-    assert versions(cache) == {"a": "8"}
+@pytest.mark.parametrize("watch_only", [True, False], ids=["watch", "list"])
+async def test_without_the_right_to_follow_presets_pods_are_not_admitted_and_it_is_said_why(
+    server: api_server.ApiServer,
+    cache: preset_cache.PresetCache,
+    caplog: pytest.LogCaptureFixture,
+    watch_only: bool,
+) -> None:
+    server.refuse(403, lambda asked: "podpresets" in asked.path and (asked.is_watch or not watch_only), 9999)
+    async with followed(server, cache):
+        await until(lambda: "ClusterRole" in reason(cache))
+        await until(lambda: cache.filled or not watch_only)
+        assert "ClusterRole" in reason(cache)
+        server.accept()
+        await until(lambda: reason(cache) == "")
+        assert cache.health.is_up
+    assert "podpresets" in caplog.text
 
 
-def test_a_list_that_is_older_than_a_deletion_brings_nothing_back(cache: preset_cache.PresetCache) -> None:
-    cache.watched("ADDED", preset("a", 2))
-    cache.watched("DELETED", preset("a", 8))
-    cache.listed(None, [preset("a", 2)], "7")
-    assert versions(cache) == {}
+async def test_a_kind_that_is_not_served_yet_is_waited_for_in_silence(
+    server: api_server.ApiServer, cache: preset_cache.PresetCache, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.stop_serving(model.KIND)
+    async with followed(server, cache):
+        await until(lambda: "no kind 'PodPreset'" in reason(cache))
+        server.serve(model.KIND, model.API_VERSION, plural=model.PLURAL)
+        await cache.wait_filled()
+    assert caplog.text == ""
 
 
-def test_a_list_of_one_namespace_says_nothing_of_others(cache: preset_cache.PresetCache) -> None:
-    cache.watched("ADDED", preset("a", namespace="other"))
-    cache.listed("shop", [], "7")
-    assert versions(cache, "other") == {"a": "1"}
+async def test_many_presets_are_read_while_others_have_their_turns(
+    server: api_server.ApiServer, cache: preset_cache.PresetCache, seen: Seen
+) -> None:
+    number = 10 * preset_cache.AT_ONCE
+    for each in range(number):
+        server.put(stored(f"p{each}"))
+    turns: set[int] = set()
+
+    async def others() -> None:
+        while not cache.filled:
+            turns.add(len(seen.stored))
+            await asyncio.sleep(0)
+
+    async with followed(server, cache):
+        await others()
+    assert len(turns) >= number / preset_cache.AT_ONCE
+    assert len(found(cache)) == number
 
 
-def test_without_comparable_versions_everything_is_taken_as_it_comes(cache: preset_cache.PresetCache) -> None:
-    for version in ("x2", "x1"):
-        cache.watched("MODIFIED", preset(metadata={"resourceVersion": version}))
-    assert versions(cache) == {"p": "x1"}
-    cache.listed(None, [], "y")
-    assert versions(cache) == {}
+def test_presets_are_found_in_their_namespace_alone(cache: preset_cache.PresetCache) -> None:
+    cache.put(preset("a"))
+    cache.put(preset("b", namespace="other"))
+    assert found(cache) == ["a"]
 
 
 def test_an_invalid_preset_is_ignored_and_reported(cache: preset_cache.PresetCache, seen: Seen) -> None:
-    cache.watched("ADDED", preset(version=1))
-    cache.watched("MODIFIED", preset(version=2, selector={}))
-    assert versions(cache) == {}
+    cache.put(preset(version=1))
+    cache.put(preset(version=2, selector={}))
+    assert found(cache) == []
     assert seen.stored == [("p", model.Preset), ("p", model.InvalidPreset)]
 
 
 def test_a_known_preset_is_not_reported_again(cache: preset_cache.PresetCache, seen: Seen) -> None:
-    cache.watched("ADDED", preset(version=4))
-    cache.watched(None, preset(version=4))
-    cache.listed(None, [preset(version=4)], "9")
+    cache.put(preset(version=4))
+    cache.put(preset(version=4))
     assert len(seen.stored) == 1
 
 
 def test_a_preset_being_deleted_is_no_longer_held(cache: preset_cache.PresetCache) -> None:
-    cache.watched("ADDED", preset(version=1))
+    cache.put(preset(version=1))
     assert cache.holds("p")
-    cache.watched("MODIFIED", preset(version=2, metadata={"deletionTimestamp": "2026-01-02T00:00:00Z"}))
+    cache.put(preset(version=2, metadata={"deletionTimestamp": "2026-01-02T00:00:00Z"}))
     assert not cache.holds("p")
-    assert versions(cache) == {}
+    assert found(cache) == []
 
 
-@pytest.mark.parametrize("uids", [("first", "second")])
-def test_only_the_uid_of_today_is_held(cache: preset_cache.PresetCache, uids: tuple[str, str]) -> None:
-    for version, uid in enumerate(uids, 1):
-        cache.watched("ADDED", preset(version=version, uid=uid))
-    assert [cache.holds(uid) for uid in uids] == [False, True]
-
-
-def test_everything_can_be_forgotten(cache: preset_cache.PresetCache, seen: Seen) -> None:
-    cache.watched("ADDED", preset(version=5))
-    cache.clear()
-    assert (versions(cache), cache.holds("p"), seen.gone) == ({}, False, ["shop/p"])
-    cache.watched("ADDED", preset(version=1))
-    assert versions(cache) == {"p": "1"}
+def test_only_the_uid_of_today_is_held(cache: preset_cache.PresetCache) -> None:
+    for version, uid in enumerate(("first", "second"), 1):
+        cache.put(preset(version=version, uid=uid))
+    assert [cache.holds(uid) for uid in ("first", "second")] == [False, True]
 
 
 def test_a_preset_with_a_type_of_volume_that_is_not_allowed_is_invalid(seen: Seen) -> None:
     cache = preset_cache.PresetCache(seen, ["emptyDir"])
     mount = {"name": "v", "mountPath": "/v"}
-    cache.watched(
-        "ADDED", preset("host", volumes=[{"name": "v", "hostPath": {"path": "/"}}], volumeMounts=[mount])
-    )
-    cache.watched("ADDED", preset("empty", volumes=[{"name": "v"}], volumeMounts=[mount]))
-    assert versions(cache) == {"empty": "1"}
+    cache.put(preset("host", volumes=[{"name": "v", "hostPath": {"path": "/"}}], volumeMounts=[mount]))
+    cache.put(preset("empty", volumes=[{"name": "v"}], volumeMounts=[mount]))
+    assert found(cache) == ["empty"]
     assert seen.stored == [("host", model.InvalidPreset), ("empty", model.Preset)]
-
-
-async def test_many_presets_are_read_while_others_have_their_turns() -> None:
-    cache = preset_cache.PresetCache(Seen())
-    turns: list[bool] = []
-
-    async def others() -> None:
-        while not cache.filled:
-            turns.append(cache.filled)
-            await asyncio.sleep(0)
-
-    presets = [preset(f"p{number}") for number in range(10 * preset_cache.AT_ONCE)]
-    await asyncio.gather(others(), cache.fill(presets, "5"))
-    assert len(turns) >= 10
-    assert len(versions(cache)) == len(presets)
-
-
-async def test_what_the_watch_tells_while_presets_are_read_is_newer() -> None:
-    cache = preset_cache.PresetCache(Seen())
-
-    async def watch() -> None:
-        cache.watched("DELETED", preset("p0", version=7))
-        cache.watched("DELETED", preset("p40", version=8))
-        cache.watched("MODIFIED", preset("p41", version=9))
-
-    presets = [preset(f"p{number}", version=2) for number in range(50)]
-    await asyncio.gather(cache.fill(presets, "6"), watch())
-    found = versions(cache)
-    assert (len(found), found["p41"]) == (48, "9")

@@ -43,7 +43,7 @@ async def names(notices: preset_notices.PresetNotices) -> list[str]:
 async def test_a_pod_is_served_from_memory_when_nothing_is_under_way(
     notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
 ) -> None:
-    cache.watched("ADDED", preset())
+    cache.put(preset())
     assert await names(notices) == ["p"]
     assert server.asked == []
 
@@ -56,20 +56,11 @@ async def test_a_preset_is_seen_before_the_watch_tells_of_it(
     assert await names(notices) == ["p"]
 
 
-async def test_after_the_list_has_shown_the_preset_memory_suffices(
-    notices: preset_notices.PresetNotices, server: ApiServer
-) -> None:
-    server.on("GET", IN_SHOP, listing(preset()))
-    await notices.decide(review(preset()))
-    assert [await names(notices), await names(notices)] == [["p"], ["p"]]
-    assert len(server.asked) == 1
-
-
 async def test_once_the_watch_has_reported_it_memory_suffices(
     notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
 ) -> None:
     await notices.decide(review(preset()))
-    cache.watched("ADDED", preset())
+    cache.put(preset())
     assert await names(notices) == ["p"]
     assert server.asked == []
 
@@ -78,7 +69,7 @@ async def test_another_preset_of_the_same_name_does_not_count(
     notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
 ) -> None:
     server.on("GET", IN_SHOP, listing(preset(version=7, uid="second", env=[{"name": "B", "value": "2"}])))
-    cache.watched("ADDED", preset(version=1, uid="first"))
+    cache.put(preset(version=1, uid="first"))
     await notices.decide(review(preset(uid="second")))
     (found,) = await notices.match("shop", LABELS)
     assert found.resource_version == "7"
@@ -88,11 +79,9 @@ async def test_a_deleted_preset_is_not_applied_before_the_watch_tells_of_it(
     notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
 ) -> None:
     server.on("GET", IN_SHOP, listing())
-    cache.watched("ADDED", preset())
+    cache.put(preset())
     await notices.decide(review(None, operation="DELETE", old=preset()))
     assert await names(notices) == []
-    assert await names(notices) == []
-    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -113,15 +102,20 @@ async def test_what_changes_no_preset_is_not_a_notice(
 
 
 async def test_a_notice_is_settled_with_a_list_after_its_time(
-    notices: preset_notices.PresetNotices, server: ApiServer, gate: Gate, lists: preset_notices.FreshLists
+    notices: preset_notices.PresetNotices,
+    cache: preset_cache.PresetCache,
+    server: ApiServer,
+    gate: Gate,
+    lists: preset_notices.FreshLists,
 ) -> None:
     refused = preset("refused")
+    cache.put(preset("other"))
     server.on("GET", IN_SHOP, listing(preset("other")))
     await notices.decide(review(refused))
     await clocks.settle()
     assert gate.asked == [preset_notices.SECONDS]
     gate.open()
-    await lists.refresh("shop")
+    await lists.of("shop")
     await clocks.settle()
     count = len(server.asked)
     assert await names(notices) == ["other"]
@@ -132,7 +126,7 @@ async def test_a_pod_is_served_from_memory_when_the_list_fails(
     notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
 ) -> None:
     server.on("GET", IN_SHOP, status(403, "Forbidden"))
-    cache.watched("ADDED", preset("known"))
+    cache.put(preset("known"))
     await notices.decide(review(preset("new")))
     assert await names(notices) == ["known"]
 
@@ -140,31 +134,43 @@ async def test_a_pod_is_served_from_memory_when_the_list_fails(
 async def test_pods_that_wait_together_share_a_list_that_began_after_they_came(
     lists: preset_notices.FreshLists, server: ApiServer
 ) -> None:
-    late: list[asyncio.Task[None]] = []
+    late: list[asyncio.Future[object]] = []
 
     def first(_: Asked) -> Answer:
         # The answer to the first list is made here: those who come now need another one.
-        late.extend(asyncio.ensure_future(lists.refresh("shop")) for _ in range(5))
+        late.extend(asyncio.ensure_future(lists.of("shop")) for _ in range(5))
         return Answer(listing())
 
     server.on("GET", IN_SHOP, first, listing())
-    await asyncio.gather(lists.refresh("shop"), lists.refresh("shop"))
+    await asyncio.gather(lists.of("shop"), lists.of("shop"))
     await asyncio.gather(*late)
     assert server.requests == [f"GET {IN_SHOP}"] * 2
 
 
 async def test_a_list_that_failed_does_not_spoil_the_next(
-    lists: preset_notices.FreshLists, server: ApiServer, cache: preset_cache.PresetCache
+    lists: preset_notices.FreshLists, server: ApiServer
 ) -> None:
     server.on("GET", IN_SHOP, status(403, "Forbidden"), listing(preset()))
     server.on("GET", IN_SHOP.replace("/shop/", "/other/"), status(403, "Forbidden"))
-    first, second = await asyncio.gather(
-        lists.refresh("shop"), lists.refresh("other"), return_exceptions=True
-    )
+    first, second = await asyncio.gather(lists.of("shop"), lists.of("other"), return_exceptions=True)
     assert isinstance(first, Exception)
     assert isinstance(second, Exception)
-    await lists.refresh("shop")
-    assert cache.holds("p")
+    assert (await lists.of("shop")).uids == {"p"}
+
+
+async def test_until_the_watch_has_reported_a_stored_preset_pods_get_a_fresh_list(
+    notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer, gate: Gate
+) -> None:
+    server.on("GET", IN_SHOP, listing(preset()))
+    await notices.decide(review(preset()))
+    await clocks.settle()
+    assert [await names(notices), await names(notices)] == [["p"], ["p"]]
+    asked = len(server.asked)
+    assert asked == 2
+    cache.put(preset())
+    gate.open()
+    assert await names(notices) == ["p"]
+    assert len(server.asked) == asked
 
 
 async def test_a_namespace_that_cannot_be_one_leaves_nothing_behind(

@@ -87,18 +87,6 @@ async def test_other_objects_types_and_reasons_are_other_events(
     assert [event["count"] for event in stored(server)] == [1, 1, 1, 1]
 
 
-async def test_many_messages_of_one_reason_become_one_event(
-    recorder: events.EventWriter, server: ApiServer
-) -> None:
-    for number in range(15):
-        recorder.record(ABOUT, "Normal", "Seen", f"Number {number}.")
-    await recorder.flush()
-    assert len(stored(server)) == 11
-    last = stored(server)[-1]
-    assert last["message"] == "(combined from similar events): Number 14."
-    assert last["count"] == 5
-
-
 async def test_an_object_has_a_budget_that_fills_again(
     recorder: events.EventWriter, server: ApiServer, pauses: Pauses
 ) -> None:
@@ -200,28 +188,16 @@ async def test_events_are_written_as_they_come(recorder: events.EventWriter, ser
     assert [asked.body["message"] for asked in server.asked] == ["first", "second"]
 
 
-def test_similar_events_are_separate_again_after_a_quiet_time() -> None:
-    pauses = Pauses()
-    budget = events.EventBudget(pauses)
-    allowed = [budget.admit("o", "i", f"m{number}") for number in range(12)]
-    assert allowed[-1] is not None
-    assert allowed[-1][1].startswith("(combined")
-    pauses.now += events.SIMILAR_SECONDS + 1
-    later = budget.admit("o", "i", "m99")
-    assert later is not None
-    assert later[1] == "m99"
-
-
 def test_what_is_remembered_is_bounded() -> None:
     budget = events.EventBudget(Pauses())
-    first = budget.admit("o0", "i0", "m")
+    first = budget.admit("o0", "i0")
     assert first is not None
-    first[0].name = "kept"
+    first.name = "kept"
     for number in range(1, events.REMEMBERED + 1):
-        budget.admit(f"o{number}", f"i{number}", "m")
-    again = budget.admit("o0", "i0", "m")
+        budget.admit(f"o{number}", f"i{number}")
+    again = budget.admit("o0", "i0")
     assert again is not None
-    assert again[0].name == ""
+    assert again.name == ""
 
 
 async def test_an_event_can_have_another_source_with_a_budget_of_its_own(

@@ -11,6 +11,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
 
 from addon_operator.devcluster import (
@@ -192,7 +193,7 @@ def test_pids_that_belong_to_others_now_are_left_alone(home: Home) -> None:
     daemons.ProcessTable().kill(home.processes())
     own = daemons.ProcessTable().identify(os.getpid())
     assert own is not None
-    other = state.StartedProgram(dataclasses.replace(own, started=own.started - 1), ("etcd",))
+    other = state.StartedProgram(msgspec.structs.replace(own, started=own.started - 1), ("etcd",))
     reused = dataclasses.replace(home.state(), components={components.ETCD: other})
     state.save(home.root / NAME / "state.json", reused)
     assert home.manager.down(NAME)

@@ -2,9 +2,10 @@
 
 import asyncio
 import collections
-import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
+
+import msgspec
 
 from addon_operator.kernel import clock
 
@@ -16,15 +17,13 @@ WEIGHT_MAX: Final = 16 << 20
 """Most that all answers may weigh together; in bytes where that is what ``weight`` gives."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Entry(Generic[V]):
+class _Entry(msgspec.Struct, Generic[V], frozen=True):
     value: V
     until: float
     weight: int
 
 
-@dataclasses.dataclass(slots=True)
-class _Run(Generic[V]):
+class _Run(msgspec.Struct, Generic[V]):
     """An answer that is under way."""
 
     task: "asyncio.Task[V]"

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent import futures
 from typing import Final, Protocol, TypeVar, TypeVarTuple
+
+import msgspec
 
 from addon_operator.kernel import clock
 
@@ -52,8 +53,7 @@ class Timers(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True):
     """Pauses between tries, each longer than the one before; in seconds."""
 
     first: float

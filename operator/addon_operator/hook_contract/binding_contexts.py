@@ -8,9 +8,9 @@ piece, and no part of it is ever parsed, or held twice.
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
+import msgspec
 import orjson
 
 from addon_operator.documents import json_documents
@@ -72,8 +72,7 @@ class PackedEntry:
         return json_documents.unpack(self._data)
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(msgspec.Struct, frozen=True):
     """A context of ``head``, then the fields of an entry, a review, and lists of entries."""
 
     head: JsonObject
@@ -81,7 +80,7 @@ class _Parts:
     review: bytes | None = None
     changed: PackedEntry | None = None
     objects: Entries | None = None
-    snapshots: Snapshots | None = field(default=None)
+    snapshots: Snapshots | None = None
     before: PackedEntry | None = None
 
     def pieces(self) -> Iterator[bytes]:
@@ -110,8 +109,7 @@ class _Parts:
         return len(self.review) + sum(map(_size, snapshots.values())) + _HEAD_BYTES <= most
 
 
-@dataclass(frozen=True, slots=True)
-class _LegacyEvent:
+class _LegacyEvent(msgspec.Struct, frozen=True):
     """A change, for a configuration without ``configVersion``: only names the object."""
 
     binding: str

@@ -6,9 +6,9 @@ shell-operator's.
 
 import collections
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+import msgspec
 import orjson
 
 from addon_operator.documents import json_documents
@@ -62,8 +62,7 @@ def next_versions(edges: Iterable[Edge], wanted: str) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One run of a hook, for all objects that have this version then."""
 
     before: str
@@ -86,8 +85,7 @@ def steps(edges: Sequence[Edge], versions: Iterable[str], wanted: str, crd_name:
     return [Step(version, towards[version]) for version in reversed(towards) if version in needed]
 
 
-@dataclass(frozen=True, slots=True)
-class ConversionAnswer:
+class ConversionAnswer(msgspec.Struct, frozen=True):
     """What a hook answers."""
 
     objects: Sequence[JsonObject] = ()

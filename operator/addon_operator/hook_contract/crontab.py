@@ -13,10 +13,10 @@ import datetime as dt
 import re
 import zoneinfo
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import croniter
+import msgspec
 
 from addon_operator.kernel import clock, errors
 
@@ -46,8 +46,7 @@ class CrontabError(errors.ConfigurationError):
     """A text is not a crontab, or one that never ticks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crontab:
+class Crontab(msgspec.Struct, frozen=True):
     """A parsed crontab; made by :func:`parse`."""
 
     text: str

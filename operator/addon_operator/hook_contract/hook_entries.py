@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
+import msgspec
+
 from addon_operator.hook_contract import conversions
 from addon_operator.hook_contract.configuration import conversion_bindings, webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
@@ -41,8 +43,7 @@ class Entry(Generic[Binding, Request, Answer]):
         return f"{self.binding.key} {self.binding.name} of hook {self.hook} of {place}"
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewRequest:
+class ReviewRequest(msgspec.Struct, frozen=True):
     """A request that a hook is to allow or to deny."""
 
     sent: bytes
@@ -59,8 +60,7 @@ class ReviewRequest:
     """Who wants it."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepRequest:
+class StepRequest(msgspec.Struct, frozen=True):
     """Objects of one version that a hook is to bring to another."""
 
     rule: conversion_bindings.ConversionRule

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
@@ -36,14 +37,13 @@ _RESERVED: Final = frozenset(
 _DEFAULT_MESSAGE: Final = "hook output"
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(msgspec.Struct, frozen=True):
     """One line of a hook's output."""
 
     message: str
     level: str = "info"
     """Name of a logger's method."""
-    fields: JsonObject = field(default_factory=dict)
+    fields: JsonObject = {}
     """The hook's own fields."""
 
 

@@ -5,7 +5,6 @@ twelve times as long (benchmark ``objects``), because it reads whole objects. Wh
 what jq makes; where that is not certain, the answer is left to jq.
 """
 
-import dataclasses
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar
@@ -44,8 +43,7 @@ class _NotPlainError(Exception):
     """Something that is left to jq: of an expression, or of an object."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Object:
+class _Object(msgspec.Struct, frozen=True):
     entries: list[tuple[str, "_Expression"]]
     """Of two with one key the last one counts, and both have to be right."""
 
@@ -65,8 +63,7 @@ def _value_of(expression: _Expression, document: JsonValue) -> JsonValue:
     return expression if isinstance(expression, str) else [_value_of(item, document) for item in expression]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PlainFilter:
+class PlainFilter(msgspec.Struct, frozen=True):
     """An expression that picks fields, and a decoder of nothing else."""
 
     _expression: _Expression

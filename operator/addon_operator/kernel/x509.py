@@ -10,6 +10,7 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -36,16 +37,14 @@ class Signed:
         return private_pem(self.key)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Life:
+class Life(msgspec.Struct, frozen=True):
     """From when to when a certificate is wanted; slow clocks are allowed for besides."""
 
     start: dt.datetime
     end: dt.datetime
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True):
     """Whom a certificate names, and what for."""
 
     name: x509.Name

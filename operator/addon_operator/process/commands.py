@@ -5,7 +5,6 @@ calls it.
 """
 
 import contextlib
-import dataclasses
 import errno
 import os
 import pathlib
@@ -14,6 +13,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NoReturn
 
+import msgspec
+
 from addon_operator.kernel import errors
 from addon_operator.process import start_errors
 
@@ -21,8 +22,7 @@ _SHOWN_COMMAND: Final = 160
 _KILL_AFTER: Final = 5.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(msgspec.Struct, frozen=True):
     """What a program left behind."""
 
     argv: tuple[str, ...]

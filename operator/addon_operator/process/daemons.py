@@ -6,7 +6,6 @@ found even when whoever started it was killed before writing anything down.
 """
 
 import contextlib
-import dataclasses
 import errno
 import os
 import pathlib
@@ -15,6 +14,8 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
@@ -33,8 +34,7 @@ class DaemonError(errors.AddonOperatorError):
     """A daemon could not be started or does not go away."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ProcessIdentity:
+class ProcessIdentity(msgspec.Struct, frozen=True):
     """One process and no other, even when its pid is used again."""
 
     pid: int

@@ -5,10 +5,10 @@ accumulate and live until the operator restarts. A batch that names a group expi
 which it does not mention; a counter that it does mention keeps counting.
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
 from prometheus_client import metrics_core
 from prometheus_client import registry as library_registry
 
@@ -38,8 +38,7 @@ class HookMetricError(errors.AddonOperatorError):
     """A hook's metric clashes with one that is there, or is one too many; the text names both."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MetricPlan:
+class MetricPlan(msgspec.Struct, frozen=True):
     """All metrics of hooks before and after a run."""
 
     before: Mapping[str, hook_series.Family]

@@ -2,11 +2,11 @@
 
 import bisect
 import collections
-import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
+import msgspec
 import prometheus_client
 from prometheus_client import metrics_core, utils
 
@@ -32,15 +32,14 @@ def added_labels(labels: Labels) -> Labels:
     return tuple(label for label in labels if label[0] in ADDED_LABELS)
 
 
-@dataclasses.dataclass(slots=True)
-class Series:
+class Series(msgspec.Struct):
     """One series."""
 
     group: str
     """Empty: in no group."""
     value: float = 0.0
     """Of a counter or gauge; of a histogram the sum of all observed values."""
-    counts: list[int] = dataclasses.field(default_factory=list)
+    counts: list[int] = []
     """Observed values per bucket; the last counts what is above all bounds. Only of a histogram."""
 
     def copy(self) -> "Series":

@@ -1,7 +1,6 @@
 """All metrics of one operator, and how they are served."""
 
 import collections
-import dataclasses
 import gzip
 import math
 import platform
@@ -10,6 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final, TypeVar
 
+import msgspec
 import prometheus_client
 from prometheus_client import exposition
 from prometheus_client import metrics as library
@@ -27,8 +27,7 @@ _VERSION: Final = re.compile(r"version=([^;]*)")
 _VERSIONS: Final = frozenset({"0.0.4", "1.0.0", "2.0.0"})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """How a scraper wants the document; there are only a few."""
 
     content_type: str

@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
+import msgspec
 import pytest
 from typing_extensions import override
 
@@ -86,7 +87,7 @@ class Bench:
         """A component whose pid belongs to someone else by now."""
         own = self.table.identify(os.getpid())
         assert own is not None
-        return state.StartedProgram(dataclasses.replace(own, started=own.started + 1), ("etcd",))
+        return state.StartedProgram(msgspec.structs.replace(own, started=own.started + 1), ("etcd",))
 
     def write(self, phase: Literal["starting", "ready"] = "ready", **parts: state.StartedProgram) -> None:
         self.root.joinpath(ONE).mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import pytest
 from typing_extensions import override
 
@@ -43,7 +44,7 @@ class Recorder(children.Children):
         bounds: children.ChildBounds | None = None,
     ) -> children.ChildResult:
         self.argv = [str(word) for word in argv[1:]]
-        return dataclasses.replace(programs.result(stdout=b"kind: X\n"), stdout_is_cut=self._is_cut)
+        return msgspec.structs.replace(programs.result(stdout=b"kind: X\n"), stdout_is_cut=self._is_cut)
 
 
 def helm(recorder: Recorder, tmp_path: pathlib.Path, major: int = 3) -> command.Helm:

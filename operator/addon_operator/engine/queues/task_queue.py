@@ -8,12 +8,13 @@ before has ended. A strict queue has one worker, and nothing steps over its fail
 import asyncio
 import collections
 import contextlib
-import dataclasses
 import itertools
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events
@@ -36,7 +37,7 @@ HOOKS: Final = 16
 
 def retry_delay(attempt: int, rng: random.Random, longest: float = RETRIES.longest) -> float:
     """Return seconds to wait after failed try number ``attempt`` (1, 2, …): 5 growing to 30, with jitter."""
-    backoff = dataclasses.replace(RETRIES, longest=longest)
+    backoff = msgspec.structs.replace(RETRIES, longest=longest)
     return min(longest, backoff.after(attempt) * (1 + rng.random() * _JITTER))
 
 

@@ -6,8 +6,10 @@ configuration like that of any hook, and read as one.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, cast
+
+import msgspec
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import violations
@@ -123,8 +125,7 @@ _PROGRAM_CHECKER: Final = violations.Checker(_PROGRAM)
 _HOOK_CHECKER: Final = violations.Checker(_HOOK)
 
 
-@dataclass(frozen=True, slots=True)
-class NestedHook:
+class NestedHook(msgspec.Struct, frozen=True):
     """One hook of a program."""
 
     number: int
@@ -136,8 +137,7 @@ class NestedHook:
     """How messages name it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchConfig:
+class BatchConfig(msgspec.Struct, frozen=True):
     """All that a program holds."""
 
     hooks: tuple[NestedHook, ...] = ()

@@ -5,8 +5,9 @@ A configuration without ``configVersion`` is one of v0, here called legacy, and 
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
 
 from addon_operator.hook_contract import crontab
 from addon_operator.hook_contract.configuration import (
@@ -43,8 +44,7 @@ _LEGACY_EVENTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BindingType:
+class BindingType(msgspec.Struct, frozen=True):
     """One type of bindings that stand in a list."""
 
     key: str

@@ -1,7 +1,6 @@
 """What a hook can be bound to, as its configuration says it."""
 
 import enum
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -44,8 +43,7 @@ class LabelOperator(enum.StrEnum):
     DOES_NOT_EXIST = "DoesNotExist"
 
 
-@dataclass(frozen=True, slots=True)
-class LabelRequirement:
+class LabelRequirement(msgspec.Struct, frozen=True):
     """One item of ``matchExpressions``."""
 
     key: str
@@ -63,8 +61,7 @@ class LabelRequirement:
                 return f"{self.key} {self.operator.lower()} ({','.join(self.values)})"
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+class LabelSelector(msgspec.Struct, frozen=True):
     """Selects objects by their labels; all parts must match, and no part matches everything."""
 
     match_labels: tuple[tuple[str, str], ...] = ()
@@ -77,8 +74,7 @@ class LabelSelector:
         return ",".join(labels + [requirement.to_query() for requirement in self.match_expressions])
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(msgspec.Struct, frozen=True):
     """One item of ``fieldSelector.matchExpressions``."""
 
     field: str
@@ -92,8 +88,7 @@ class FieldRequirement:
         return f"{self.field}{'=' if self.is_equal else '!='}{escaped}"
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceSelector:
+class NamespaceSelector(msgspec.Struct, frozen=True):
     """The namespaces of a binding: those named, and those with the labels."""
 
     names: tuple[str, ...] = ()
@@ -121,8 +116,7 @@ class BindingRow(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     """The steps that it converts by: ``v1alpha1 to v1``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleBinding:
+class ScheduleBinding(msgspec.Struct, frozen=True):
     """One item of ``schedule``."""
 
     crontab: crontab.Crontab
@@ -139,8 +133,7 @@ class ScheduleBinding:
         return BindingRow("schedule", self.name, self.crontab.text, queue=self.queue)
 
 
-@dataclass(frozen=True, slots=True)
-class KubernetesBinding:
+class KubernetesBinding(msgspec.Struct, frozen=True):
     """One item of ``kubernetes``: the objects it is about and when they make the hook run."""
 
     kind: str
@@ -152,7 +145,7 @@ class KubernetesBinding:
     allow_failure: bool = False
     include_snapshots_from: tuple[str, ...] = ()
     """Names of the kubernetes bindings whose snapshots a run gets, those of its group included."""
-    execute_on_event: frozenset[WatchEvent] = field(default_factory=lambda: frozenset(WatchEvent))
+    execute_on_event: frozenset[WatchEvent] = frozenset(WatchEvent)
     """Events that make the hook run; with none the binding only keeps a snapshot."""
     execute_on_synchronization: bool = True
     """Whether the hook runs once with all objects when the binding starts."""

@@ -1,7 +1,8 @@
 """Bindings that convert custom resources, as their hook's configuration says them."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from addon_operator.hook_contract.configuration import bindings
 
@@ -9,8 +10,7 @@ KEY: Final = "kubernetesCustomResourceConversion"
 """Key in the configuration, and the name of a binding that has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversionRule:
+class ConversionRule(msgspec.Struct, frozen=True):
     """One step that a hook can convert objects by."""
 
     from_version: str
@@ -27,8 +27,7 @@ def full_version(version: str, crd_name: str) -> str:
     return version if "/" in version else f"{crd_name.partition('.')[2]}/{version}"
 
 
-@dataclass(frozen=True, slots=True)
-class ConversionBinding:
+class ConversionBinding(msgspec.Struct, frozen=True):
     """One item of ``kubernetesCustomResourceConversion``."""
 
     crd_name: str

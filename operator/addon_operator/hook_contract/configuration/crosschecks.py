@@ -5,9 +5,10 @@ the expected shape is ignored here.
 """
 
 import collections
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Self, TypeAlias
+
+import msgspec
 
 from addon_operator.documents import json_pointers
 from addon_operator.hook_contract import crontab, violations
@@ -28,8 +29,7 @@ Item: TypeAlias = tuple[str, JsonObject]
 """A place, and the mapping that stands there."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Around:
+class Around(msgspec.Struct, frozen=True):
     """What the other bindings of the hook are called."""
 
     names: Mapping[str, int]

@@ -64,8 +64,7 @@ class HookConfigError(errors.ConfigurationError):
         self.violations = found
 
 
-@dataclass(frozen=True, slots=True)
-class HookSettings:
+class HookSettings(msgspec.Struct, frozen=True):
     """How often and how long a hook may run."""
 
     execution_min_interval: float | None = None

@@ -2,8 +2,9 @@
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 from addon_operator.hook_contract.configuration import bindings
 
@@ -31,8 +32,7 @@ def is_wide(groups: Sequence[object], resources: Sequence[object]) -> bool:
     return "*" in groups or "*" in resources or "*/*" in resources
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookRule:
+class WebhookRule(msgspec.Struct, frozen=True):
     """Operations on resources; the meaning is that of ``RuleWithOperations`` in the Kubernetes API."""
 
     api_groups: tuple[str, ...]
@@ -47,8 +47,7 @@ class WebhookRule:
         return is_wide(self.api_groups, self.resources)
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookBinding:
+class WebhookBinding(msgspec.Struct, frozen=True):
     """One item of ``kubernetesValidating`` or ``kubernetesMutating``."""
 
     type: ReviewType

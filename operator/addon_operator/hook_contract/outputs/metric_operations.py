@@ -3,12 +3,13 @@
 Source: "Custom metrics" and "Grouped metrics" of the addon-operator documentation.
 """
 
-import dataclasses
 import enum
 import itertools
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias, cast
+
+import msgspec
 
 from addon_operator.documents import document_stream
 from addon_operator.hook_contract import violations
@@ -32,8 +33,7 @@ class MetricAction(enum.StrEnum):
     """Count a value in a histogram."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MetricChange:
+class MetricChange(msgspec.Struct, frozen=True):
     """A new value for one series."""
 
     index: int
@@ -51,8 +51,7 @@ class MetricChange:
     """Keys of the document that are not known: a sentence for each."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Expire:
+class Expire(msgspec.Struct, frozen=True):
     """Remove all series of a group."""
 
     index: int

@@ -5,12 +5,12 @@ need a ``value`` only where RFC 6902 does are ours. Messages never contain value
 may be secrets.
 """
 
-import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
+import msgspec
 import orjson
 
 from addon_operator.documents import document_stream, json_pointers
@@ -46,8 +46,7 @@ class Propagation(enum.Enum):
     ORPHAN = "Orphan"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """Which operation it is, for messages."""
 
     index: int
@@ -61,8 +60,7 @@ class Origin:
         return f"document [{self.index}] ({self.operation})"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ObjectTarget:
+class ObjectTarget(msgspec.Struct, frozen=True):
     """The object that an operation is about."""
 
     kind: str
@@ -79,8 +77,7 @@ class ObjectTarget:
         return f"{self.kind} {name}" + (f", subresource {self.subresource}" if self.subresource else "")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True):
     """``Create``, ``CreateOrUpdate``, ``CreateIfNotExists``."""
 
     origin: Origin
@@ -89,8 +86,7 @@ class Create:
     if_exists: IfExists
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(msgspec.Struct, frozen=True):
     """``Apply``: server-side apply."""
 
     origin: Origin
@@ -102,8 +98,7 @@ class Apply:
     """Take fields over from other managers."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """``Delete``, ``DeleteInBackground``, ``DeleteNonCascading``."""
 
     origin: Origin
@@ -112,8 +107,7 @@ class Delete:
     ignore_missing: bool = True
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True):
     """``MergePatch`` (RFC 7386, a mapping) and ``JSONPatch`` (RFC 6902, a list)."""
 
     origin: Origin
@@ -123,8 +117,7 @@ class Patch:
     ignore_hook_error: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class JqPatch:
+class JqPatch(msgspec.Struct, frozen=True):
     """``JQPatch``: the object is replaced by what an expression makes of it."""
 
     origin: Origin

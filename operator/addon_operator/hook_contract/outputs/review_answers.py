@@ -4,8 +4,9 @@ import base64
 import binascii
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
+
+import msgspec
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import violations
@@ -37,8 +38,7 @@ class AnswerError(errors.AddonOperatorError):
     """A hook's answer is missing, or has not the form that it needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionAnswer:
+class AdmissionAnswer(msgspec.Struct, frozen=True):
     """Whether a request may be done, and how."""
 
     allowed: bool = True
@@ -46,7 +46,7 @@ class AdmissionAnswer:
     """Why it is denied, for the user."""
     warnings: tuple[str, ...] = ()
     """What ``kubectl`` shows besides."""
-    patch: tuple[PatchOperation, ...] = field(default=(), hash=False)
+    patch: tuple[PatchOperation, ...] = ()
     """RFC 6902; only of a mutating hook that allows."""
 
 

@@ -8,8 +8,9 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from addon_operator.kernel import errors, fencing
 from addon_operator.process import start_errors
@@ -36,8 +37,7 @@ class ChildEndedError(errors.AddonOperatorError):
         super().__init__(f"{what} was ended after {seconds:.0f} s")
 
 
-@dataclass(frozen=True, slots=True)
-class ChildResult:
+class ChildResult(msgspec.Struct, frozen=True):
     """How a child ended and what it cost."""
 
     exit_code: int
@@ -62,8 +62,7 @@ class ChildResult:
     """Its standard error from the beginning, if that was to be captured, up to the limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChildBounds:
+class ChildBounds(msgspec.Struct, frozen=True):
     """What a child, and each process that it starts, may take; what takes more fails in the child."""
 
     memory_bytes: int

@@ -6,7 +6,6 @@ See :mod:`.launcher_main` for the reason and for what the launcher does.
 import asyncio
 import collections
 import contextlib
-import dataclasses
 import errno
 import json
 import os
@@ -19,6 +18,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
+import msgspec
+
 from addon_operator.aio import waiting
 from addon_operator.process.children import launcher_main
 
@@ -27,8 +28,7 @@ _CLOSE_TIMEOUT: Final = 10.0
 _BYTES_PER_RSS_UNIT: Final = 1024
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(msgspec.Struct, frozen=True):
     """How a process ended and what it and those it waited for have used."""
 
     code: int
@@ -238,8 +238,7 @@ class Launcher:
                 process.wait(_CLOSE_TIMEOUT)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True):
     """A request that is not answered yet."""
 
     answer: "waiting.Lasting[dict[str, Any]]"

@@ -1,4 +1,4 @@
-"""Sources: deliver the values ConfigMap, the values Secret and PodPresets, watched with Kopf.
+"""Sources: deliver the values ConfigMap and the values Secret, watched with Kopf.
 
 What follows from an edit is the engine's to decide.
 """

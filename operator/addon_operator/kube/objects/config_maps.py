@@ -8,10 +8,8 @@ from typing import Any, Final
 from addon_operator.aio import waiting
 from addon_operator.kernel import errors
 from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client
+from addon_operator.kube.client import client, retries
 
-_ATTEMPTS: Final = 8
-_PAUSE_SECONDS: Final = 0.05
 # By this the webhook that checks edits recognises the operator's own writes, which it lets pass.
 _AS_OPERATOR: Final = {"fieldManager": client.FIELD_MANAGER}
 
@@ -82,24 +80,15 @@ class ConfigMap:
 
         Raises :class:`.Conflict` if others write faster, every time, and :class:`MissingError`.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
+
+        async def attempt() -> Snapshot:
             now = await self.read() or ABSENT
             if now is ABSENT and not may_create:
                 raise MissingError(f"ConfigMap {self._namespace}/{self._name}")
             difference = _difference(now.data, await change(now.data))
-            if not difference:
-                return now
-            try:
-                return await self._write(now, difference)
-            except api_errors.Conflict as error:
-                if attempt == _ATTEMPTS:
-                    raise error.around(f"given up after {_ATTEMPTS} tries: ") from error
-            except api_errors.NotFound:
-                # Deleted since it was read, or there is no such namespace.
-                if not now.resource_version or attempt == _ATTEMPTS:
-                    raise
-            await self._sleep(_PAUSE_SECONDS * attempt)
-        raise AssertionError("the last attempt returns or raises")
+            return await self._write(now, difference) if difference else now
+
+        return await retries.until_written(attempt, self._sleep)
 
     async def _write(self, now: Snapshot, difference: Mapping[str, str | None]) -> Snapshot:
         if not now.resource_version:
@@ -107,7 +96,11 @@ class ConfigMap:
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": difference}
             return snapshot_of(await self._kube.create(self._collection, body, query=_AS_OPERATOR))
         patch = {"metadata": {"resourceVersion": now.resource_version}, "data": difference}
-        return snapshot_of(await self._kube.patch(self._path, patch, query=_AS_OPERATOR))
+        try:
+            return snapshot_of(await self._kube.patch(self._path, patch, query=_AS_OPERATOR))
+        except api_errors.NotFound as error:
+            # Deleted since it was read: the next try creates it, if that may be.
+            raise error.around(kind=api_errors.Conflict) from error
 
 
 def _difference(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:

@@ -16,13 +16,13 @@ import orjson
 
 from addon_operator.aio import waiting
 from addon_operator.hook_contract import jq_programs
-from addon_operator.hook_contract.outputs import object_operations
+from addon_operator.hook_contract.outputs import object_operations, patch_check
 from addon_operator.kernel import clock, json_types
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import projections
-from addon_operator.kube.objects import own_deletions, patch_refusals
+from addon_operator.kube.objects import own_deletions
 
 CRD_SECONDS: Final = 10.0
 """How long an operation waits for a kind whose CustomResourceDefinition the same hook has just written."""
@@ -33,6 +33,7 @@ MAX_RESULT_BYTES: Final = 3 << 20
 _AT_ONCE: Final = 1000
 _POLLS: Final = waiting.Backoff(0.05, 1.0)
 _FIELD_MANAGER: Final = {"fieldManager": client.FIELD_MANAGER}
+_SAYS_NOTHING: Final = "the server rejected our request due to an error in our request"
 _CONFIDENTIAL: Final = "Secret"
 """Kind of objects that no message may quote."""
 _WITH_OWN_KIND: Final = frozenset({"scale"})
@@ -149,13 +150,18 @@ class ObjectPatcher:
     async def _told(
         self, error: api_errors.ApiError, operation: object_operations.Operation
     ) -> api_errors.ApiError:
-        """Return a refusal with the entry of the hook's patch that it is about, if there is one."""
-        if not patch_refusals.is_about_patch(error, operation):
-            return await asyncio.to_thread(patch_refusals.worded, error, operation)
-        with contextlib.suppress(api_errors.KubernetesError):
+        """Return the error with the entry of a JSON patch that does not apply: the server names none."""
+        entries: Any = operation.body if isinstance(operation, object_operations.Patch) else None
+        if not isinstance(entries, list) or error.message != _SAYS_NOTHING:
+            return error
+        try:
             place = await self._place(operation.target)
-            current = await self._kube.get(place.readable)
-            return await asyncio.to_thread(patch_refusals.not_applied, error, operation, current)
+            sent = orjson.dumps({"request": {"object": await self._kube.get(place.readable)}})
+            await asyncio.to_thread(patch_check.check, sent, entries, "jsonPatch")
+        except patch_check.PatchError as found:
+            return error.reworded(str(found))
+        except api_errors.KubernetesError:
+            pass
         return error
 
     async def _check(self, operations: Sequence[object_operations.Operation], source: str) -> None:

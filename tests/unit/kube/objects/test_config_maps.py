@@ -186,9 +186,9 @@ async def test_a_conflict_that_does_not_end_is_reported(
 ) -> None:
     store(server, a="1")
     server.on("PATCH", PATH, status(409, "Conflict", "a policy says: s3cret"))
-    with pytest.raises(api_errors.Conflict, match="given up after 8 tries: a policy says: s3cret") as raised:
+    with pytest.raises(api_errors.Conflict, match="a policy says: s3cret") as raised:
         await config_map.update(later(lambda _: {"a": "2"}))
-    assert "given up after 8 tries: the operator's log says why" in raised.value.without_values
+    assert "the operator's log says why" in raised.value.without_values
     assert len(pauses.seconds) == 7
 
 

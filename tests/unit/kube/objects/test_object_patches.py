@@ -13,7 +13,7 @@ from addon_operator.kernel import errors
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.objects import object_patches, own_deletions
-from tests.support import kinds, unused
+from tests.support import kinds, rows, unused
 from tests.support.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.kube import informing
 
@@ -173,6 +173,25 @@ async def test_a_json_patch_is_sent_as_one(bench: Bench) -> None:
     )
     assert bench.data == {"keep": "2"}
     assert bench.last("PATCH").body == [{"op": "remove", "path": "/data/old"}]
+
+
+@rows.each(
+    ("entry", "said"),
+    [
+        ({"op": "replace", "path": "/data/b/c", "value": "1"}, "(replace /data/b/c): it does not apply: "),
+        ({"op": "test", "path": "/data/old", "value": "3"}, "(test /data/old): it does not apply: "),
+        ({"op": "add", "path": "/data/new", "value": "1"}, ""),
+    ],
+)
+async def test_of_a_json_patch_that_does_not_apply_the_entry_is_told(
+    bench: Bench, entry: dict[str, Any], said: str
+) -> None:
+    bench.store(old="2")
+    nothing = "the server rejected our request due to an error in our request"
+    bench.server.refuse(status(422, "Invalid", nothing), lambda asked: asked.method == "PATCH")
+    entries = [{"op": "add", "path": "/data/a", "value": "1"}, entry]
+    refused = await bench.refusal({"operation": "JSONPatch", **TARGET, "jsonPatch": entries})
+    assert (f"jsonPatch[1] {said}" if said else nothing) in refused
 
 
 async def test_a_patch_may_be_for_a_subresource(bench: Bench) -> None:

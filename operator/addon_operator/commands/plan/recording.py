@@ -285,9 +285,7 @@ class _Recording:
             return outlined
         checksums = tuple(map(rendering.manifest_checksum, rendered.manifests))
         _translate(labels, kept, release.MANIFEST_LABEL, checksums)
-        recorder = recorded_manifests.Recorder(
-            rendered.manifests, hidden_values.StandIns(self._key), self._stand_ins
-        )
+        recorder = recorded_manifests.Recorder(rendered.manifests, hidden_values.StandIns(self._key))
         return plan_state.KeptRelease(
             path=kept.path,
             labels=labels,

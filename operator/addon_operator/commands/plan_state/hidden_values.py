@@ -1,14 +1,14 @@
 """Stand-ins for values that nobody may see: keyed hashes, by a key that is thrown away.
 
-Equal values have equal stand-ins within one file, and nobody can try values until one fits. Texts become
-texts and numbers become numbers, so that charts render. Switches, ``null`` and empty texts stay: they say
-what is on, and keep no secret.
+Equal values have equal stand-ins at one place, and nobody can try values until one fits, not even who writes
+them elsewhere in the same file. Texts become texts and numbers become numbers, so that charts render.
+Switches, ``null`` and empty texts stay: they say what is on, and keep no secret.
 """
 
 import hashlib
 import hmac
 from collections.abc import Collection
-from typing import Final, cast
+from typing import Final
 
 from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types
@@ -26,39 +26,36 @@ class StandIns:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def of(self, value: json_types.JsonValue) -> json_types.JsonValue:
-        """Return a document with a stand-in for each text and number."""
+    def of(self, value: json_types.JsonValue, place: json_pointers.Tokens) -> json_types.JsonValue:
+        """Return a document with a stand-in for each text and number; ``place``: where it is."""
         if isinstance(value, dict):
-            return {key: self.of(inner) for key, inner in value.items()}
+            return {key: self.of(inner, (*place, key)) for key, inner in value.items()}
         if isinstance(value, list):
-            return [self.of(inner) for inner in value]
+            return [self.of(inner, place) for inner in value]
         if value is None or isinstance(value, bool) or value == "":
             return value
-        digest = self.digest(str(value))
+        digest = self.digest(f"{json_pointers.render(place)}\n{value}")
         if isinstance(value, str):
             return f"{PREFIX}{digest[:_DIGITS]}"
         return _LEAST + int(digest, 16) % _NUMBERS
 
-    def where_masked(self, value: json_types.JsonValue, masked: json_types.JsonValue) -> json_types.JsonValue:
+    def where_masked(
+        self, value: json_types.JsonValue, masked: json_types.JsonValue, place: json_pointers.Tokens
+    ) -> json_types.JsonValue:
         """Return the document with stand-ins where ``masked``, the same document, shows nothing."""
         if masked == schemas.HIDDEN:
-            return self.of(value)
+            return self.of(value, place)
         if isinstance(value, dict) and isinstance(masked, dict):
-            return {key: self.where_masked(inner, masked.get(key)) for key, inner in value.items()}
+            return {
+                key: self.where_masked(inner, masked.get(key), (*place, key)) for key, inner in value.items()
+            }
         if isinstance(value, list) and isinstance(masked, list) and len(value) == len(masked):
-            return [self.where_masked(*each) for each in zip(value, masked, strict=True)]
+            return [self.where_masked(*each, place) for each in zip(value, masked, strict=True)]
         return value
 
     def digest(self, text: str) -> str:
         """Return the keyed hash of a text."""
         return hmac.new(self._key, text.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
-
-
-def section(
-    stand_ins: StandIns, value: json_types.JsonObject, masked: json_types.JsonObject
-) -> json_types.JsonObject:
-    """Do as :meth:`StandIns.where_masked` with a section."""
-    return cast("json_types.JsonObject", stand_ins.where_masked(value, masked))
 
 
 class HiddenPlaces:

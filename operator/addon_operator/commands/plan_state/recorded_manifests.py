@@ -6,6 +6,7 @@ of the cluster is like the first, the second tells how it reads with stand-ins. 
 made of values that nobody has any more, and is hidden: keys, too, but not which object it is.
 """
 
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ _SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
 _ANNOTATIONS: Final = "annotations"
 _KEPT: Final = ("helm.sh/hook", "helm.sh/resource-policy")
 _SOURCE: Final = "# Source: "
-_DIGITS: Final = 24
+_BYTES: Final = 12
 _UNREADABLE: Final = "# A document that is not an object: left out.\n"
 Hash = Callable[[str], str]
 _Pairs = dict[manifest_diff.ManifestKey, tuple[Any, Any]]
@@ -40,12 +41,11 @@ class Recorder:
         self,
         rendered: Sequence[str],
         hashes: hidden_values.StandIns,
-        unknown: hidden_values.StandIns,
     ) -> None:
         """Take as ``rendered`` what the chart renders to now, with the values and with their stand-ins.
 
-        ``hashes`` are those of :func:`with_hashes`. ``unknown`` hides what the chart does not render to now;
-        its key is thrown away.
+        ``hashes`` are those of :func:`with_hashes`. What the chart does not render to now becomes something
+        by chance: equal values must not be known for that.
         """
         real, stood_in = (list(manifest_diff.parse(each)) for each in rendered)
         known = {document.key: document.body for document in stood_in}
@@ -60,7 +60,6 @@ class Recorder:
                 if one.key.kind == other.key.kind
             }
         self._hashes = hashes
-        self._unknown = unknown
 
     def rewritten(self, manifest: str) -> str:
         """Return a manifest of the cluster as it reads with stand-ins and hashes."""
@@ -110,12 +109,12 @@ class Recorder:
     def _data(self, part: str, *bodies: Any) -> Any:  # noqa: ANN401  # YAML
         body, real, stood_in = (each.get(part) if isinstance(each, dict) else None for each in bodies)
         if not isinstance(body, dict):
-            return self._unknown.digest(str(body))
+            return secrets.token_hex()
         real, stood_in = (each if isinstance(each, dict) else {} for each in (real, stood_in))
         return {
             self._key(key, real, stood_in): self._hashes.digest(str(stood_in[key]))
             if key in stood_in and key in real and real[key] == value
-            else self._unknown.digest(str(value))
+            else secrets.token_hex()
             for key, value in body.items()
         }
 
@@ -127,10 +126,7 @@ class Recorder:
         }
 
     def _key(self, key: Any, real: Any, stood_in: Any) -> Any:  # noqa: ANN401  # YAML
-        return key if key in real and key in stood_in else self._hidden(key)
-
-    def _hidden(self, value: object) -> str:
-        return f"{hidden_values.PREFIX}{self._unknown.digest(str(value))[:_DIGITS]}"
+        return key if key in real and key in stood_in else _hidden()
 
     def _value(self, value: Any, real: Any, stood_in: Any) -> Any:  # noqa: ANN401  # YAML
         if value == real and type(value) is type(real) and type(real) is type(stood_in):
@@ -143,7 +139,11 @@ class Recorder:
                 for each in (real, stood_in)
             ]
             return [self._value(*each) for each in zip(value, *others, strict=True)]
-        return value if value is None or isinstance(value, bool) else self._hidden(value)
+        return value if value is None or isinstance(value, bool) else _hidden()
+
+
+def _hidden() -> str:
+    return f"{hidden_values.PREFIX}{secrets.token_hex(_BYTES)}"
 
 
 def outline(manifest: str) -> str:

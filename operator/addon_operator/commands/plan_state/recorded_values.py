@@ -43,10 +43,10 @@ class ValuesRecorder:
 
     def _section(self, key: str, section: json_types.JsonObject, *, is_secret: bool) -> json_types.JsonObject:
         if is_secret or key not in self._owners:
-            shown = self._stand_ins.of(section)
+            shown = self._stand_ins.of(section, (key,))
         else:
             masked = self._values.section_of(self._owners[key]).masked(section)
-            shown = self._stand_ins.where_masked(section, masked)
+            shown = self._stand_ins.where_masked(section, masked, (key,))
         self._note(section, shown, (key,))
         return cast("json_types.JsonObject", shown)
 
@@ -62,8 +62,8 @@ class ValuesRecorder:
             if "value" not in operation:
                 shown.append(operation)
                 continue
-            value = self._stand_ins.where_masked(operation["value"], masked["value"])
             path = json_pointers.stable_prefix(json_pointers.parse(str(operation["path"])))
+            value = self._stand_ins.where_masked(operation["value"], masked["value"], path)
             self._note(operation["value"], value, path)
             shown.append({**operation, "value": value})
         return shown

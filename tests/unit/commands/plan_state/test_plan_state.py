@@ -152,13 +152,15 @@ async def test_the_recorded_cluster_tells_what_is_in_the_file_and_takes_no_write
 def test_stand_ins_keep_the_type_and_what_is_only_a_switch() -> None:
     stand_ins = hidden_values.StandIns(b"key")
     value: json_types.JsonValue = {"a": "text", "b": 8080, "c": True, "d": None, "e": "", "f": ["text"]}
-    shown = stand_ins.of(value)
+    shown = stand_ins.of(value, ("web",))
     assert isinstance(shown, dict)
     assert str(shown["a"]).startswith("hidden-")
-    assert shown["f"] == [shown["a"]]
+    assert shown["f"] != [shown["a"]], "who may write one of them would know the other"
+    assert stand_ins.of("text", ("web", "a")) == shown["a"]
     assert isinstance(shown["b"], int)
     assert (shown["c"], shown["d"], shown["e"]) == (True, None, "")
-    assert hidden_values.StandIns(b"other").of("text") != shown["a"]
-    assert stand_ins.where_masked({"a": "x", "b": "y"}, {"a": schemas.HIDDEN, "b": "y"}) == {
-        "a": stand_ins.of("x"), "b": "y"
+    assert hidden_values.StandIns(b"other").of("text", ("web", "a")) != shown["a"]
+    masked: json_types.JsonValue = {"a": schemas.HIDDEN, "b": "y"}
+    assert stand_ins.where_masked({"a": "x", "b": "y"}, masked, ("web",)) == {
+        "a": stand_ins.of("x", ("web", "a")), "b": "y"
     }  # fmt: skip

@@ -217,7 +217,8 @@ def removed(what: str, staying: keeper.Staying) -> Iterator[str]:
 def replaced(module: ModuleReport) -> Iterator[str]:
     """Yield a sentence if an upgrade needs a deletion first, as it changes a selector, say."""
     if module.release.step is PlanStep.UNKNOWN and fixed_fields.is_told(module.release.reason):
-        yield f"module {module.name} needs an object deleted first: {module.release.reason}"
+        reason = errors.of_module(module.release.reason, module.name)
+        yield f"module {module.name} needs an object deleted first: {reason}"
 
 
 def data_deleted(module: names.ModuleName, manifest: str) -> list[str]:

@@ -64,9 +64,11 @@ class FollowedReleases:
         self._wake.set()
 
     def follow(self, module: names.ModuleName, revision: int) -> None:
-        """Follow the resources of this revision from now on."""
+        """Follow the resources of this revision from now on, also if the one before could not be read."""
         self._modules.add(module)
         self._wanted[module] = revision
+        if not self.is_followed(module, revision):
+            self._not_before.pop(module, None)
         self._wake.set()
 
     def is_followed(self, module: names.ModuleName, revision: int) -> bool:

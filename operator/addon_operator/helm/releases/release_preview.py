@@ -52,6 +52,8 @@ async def _shown(
         action, revision, before = release_types.PlannedAction.INSTALL, None, ""
         manifest = await planner.renderer.render(request, plan.inputs, plan.files, is_upgrade=False)
     else:
+        if plan.record is not None and plan.record.revision.status == release.FAILED:
+            await planner.tries_of(request).check_refusal(plan.record, plan.manifest)
         action, manifest = release_types.PlannedAction.UPGRADE, plan.manifest
         before = await _applied(planner, request, plan.record)
         before, manifest = await _as_live(planner, request, before, manifest)

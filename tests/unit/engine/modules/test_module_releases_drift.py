@@ -284,6 +284,27 @@ async def test_a_release_whose_record_others_had_changed_is_followed_as_soon_as_
     assert bench.watched == ["a"]
 
 
+async def test_a_release_is_followed_from_the_run_on_that_made_a_revision_over_one_of_others(
+    bench: Bench,
+) -> None:
+    bench.helm.error = helm_errors.ForeignRecordError("by others")
+    await bench.see(1)
+    bench.releases.follow([WEB])
+    await bench.after(1)
+    assert bench.watched == []
+    made = bench.helm.ensure
+
+    async def ensure(request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
+        outcome = await made(request)
+        bench.helm.error = None
+        return outcome
+
+    bench.helm.changes, bench.helm.ensure = True, ensure  # type: ignore[method-assign] # the fake's
+    await bench.run()
+    await bench.after(1)
+    assert bench.watched == ["a"]
+
+
 async def test_unknown_kinds_are_looked_up_again_later(bench: Bench) -> None:
     bench.cluster.kinds = []
     await bench.run()

@@ -197,6 +197,9 @@ class Engine:
         delete = tasks.TaskKind.MODULE_DELETE
         self._queue.drop(lambda task: task.owner == module)
         self._removals.drop(lambda task: task.owner == module and task.kind is delete)
+        if self.converger.state is state.ConvergeState.RUNNING:
+            # It may be about to run or to remove the module, before all changes are taken in.
+            self.converger.request(ACTIVATION_MODULES)
 
     def reloaded(self, reaction: reactions.Reaction) -> None:
         """Do what follows from modules that were taken in."""

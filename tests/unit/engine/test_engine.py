@@ -195,6 +195,41 @@ async def test_a_change_on_disk_during_a_converge_does_not_keep_it_from_its_end(
     assert op.parts.engine.converger.first_done.is_set()
 
 
+async def test_a_release_whose_directory_is_back_is_not_purged_before_a_discovery_has_seen_it(
+    op: engine.Operator,
+) -> None:
+    op.settings["watch_modules"], op.helm.writes_objects = "true", True
+    for name in ("old", "web"):
+        op.modules.add(name)
+    hook = op.hook("all.sh", {"beforeAll": 1})
+    await op.start()
+    await op.stop()
+    op.modules.remove("old")
+    op.helm.fail["uninstall old"] = "it says no"
+    await op.start()
+    await op.advance(30)
+    assert "uninstall old" in op.story
+    hook.hold()
+    op.modules.add("old")
+    await op.reread()
+    op.helm.fail.clear()
+    await op.advance(60)
+    assert op.helm.statuses("old") == {1: "deployed"}
+
+
+async def test_a_converge_gives_way_as_soon_as_a_module_is_gone(op: engine.Operator) -> None:
+    hook = op.hook("web/a.sh", {"beforeHelm": 1})
+    op.modules.add("old")
+    await op.edit(oldEnabled="false")
+    await op.start()
+    hook.hold()
+    await op.want(intents.ConvergeWanted("test"))
+    op.parts.engine.forget(ModuleName("old"))
+    await hook.release()
+    ended = [(each.activation, each.superseded) for each in op.heard.of(events.ConvergeEnded)]
+    assert ended[-2:] == [("test", True), ("ModulesChanged", False)]
+
+
 async def test_a_change_on_disk_does_not_wait_for_a_discovery_that_fails(op: engine.Operator) -> None:
     op.settings["watch_modules"], op.helm.writes_objects = "true", True
     await started(op)

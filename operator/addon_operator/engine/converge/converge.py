@@ -302,6 +302,8 @@ class Converger:
             await self._stage(progress, stage, held)
         await self._succeed(progress, progress.runs)
         await runner.releases.let_go()
+        # What came meanwhile may be the directory of a module whose release would be purged.
+        self._give_way()
         self._begin(module_run.ReleasePurgeTask(runner, release, activation) for release in decided.purges)
         self._look_twice()
         changing = await self._after_all(progress)

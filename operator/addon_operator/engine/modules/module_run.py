@@ -288,6 +288,9 @@ class ModuleRunner:
             await self._purge(release)
 
     async def _purge(self, release: str) -> None:
+        if names.ModuleName(release) in self.states:
+            # Its directory is back: the next converge decides.
+            return
         module = self.releases.successor(release)
         if module is None:
             self._check_installed(release)

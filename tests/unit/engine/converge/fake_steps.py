@@ -123,6 +123,7 @@ class Releases(module_releases.ModuleReleases):
         self._left_alone: frozenset[str] = frozenset()
         self.windows = fakes.always_open()
         self.there: set[str] = set()
+        self.letting_go: asyncio.Event | None = None
 
     @override
     def exists(self, release: str) -> bool:
@@ -148,7 +149,8 @@ class Releases(module_releases.ModuleReleases):
 
     @override
     async def let_go(self, done: ModuleName | None = None) -> None:
-        pass
+        if self.letting_go is not None:
+            await self.letting_go.wait()
 
     @override
     def converged(self) -> None:

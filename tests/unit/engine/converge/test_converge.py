@@ -115,6 +115,21 @@ async def test_the_steps_come_in_the_documented_order(working: Start) -> None:
     assert bench.told.ended == [("onStartup", False)]
 
 
+async def test_nothing_is_purged_on_a_plan_that_a_newer_intent_overtook(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["db"]), purges=["web"])
+    bench.steps.runner.releases.letting_go = asyncio.Event()
+    bench.converger.request("onStartup")
+    await clocks.settle()
+    bench.steps.plan = make_plan((10, ["db", "web"]))
+    bench.converger.request("ModulesChanged")
+    bench.steps.runner.releases.letting_go.set()
+    await bench.converger.first_done.wait()
+    await clocks.settle()
+    assert bench.removals == []
+    assert bench.runs[-3:] == ["run db", "run web", "afterAll"]
+
+
 async def test_definitions_come_between_discovery_and_deletes(working: Start) -> None:
     bench = working()
     bench.steps.plan = make_plan((10, ["db"]), (20, ["web"]), deletes=["old"])

@@ -23,7 +23,7 @@ from addon_operator.aio import waiting
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events as kube_events
-from tests.support import review_handlers
+from tests.support import review_handlers, watches
 
 PATH = "/mutate-config-maps"
 SECRET = "webhook-certificates"
@@ -139,7 +139,7 @@ async def replica(
     wanted = wanted or configuration(namespace)
     # Replicas behind a Service have one address; here each has its own, and the first one's is registered.
     address = specs.url_address(f"https://127.0.0.1:{served.port}")
-    registrar = registration.Registrar(kube, [wanted], address, store, observer, time)
+    registrar = registration.Registrar(kube, [wanted], address, store, observer, watches.shared(kube, time))
     await registrar.ensure()
     keeping = asyncio.create_task(registrar.keep())
     running = Replica(kube, namespace, time, handler, observer, store, live, served, wanted, registrar)

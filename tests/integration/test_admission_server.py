@@ -28,6 +28,7 @@ from tests.integration.admission_replicas import (
     replica,
     withdraw,
 )
+from tests.support import watches
 
 pytestmark = pytest.mark.integration
 
@@ -212,7 +213,7 @@ async def test_missing_rights_are_one_warning_with_the_rule(
             specs.ServiceAddress("a", "b"),
             running.store,
             observer,
-            waiting.SystemTime(),
+            watches.shared(poor, waiting.SystemTime()),
         )
         task = asyncio.create_task(registrar.keep())
 

@@ -1,8 +1,18 @@
-"""Watches of objects that ask no API server."""
+"""Watches of objects: some that ask no API server, and those of one replica."""
 
 from typing_extensions import override
 
-from addon_operator.kube.informers import informers, object_changes, object_selections, projections
+from addon_operator.aio import waiting
+from addon_operator.kube.client import client
+from addon_operator.kube.discovery import discovery
+from addon_operator.kube.informers import (
+    informers,
+    object_changes,
+    object_selections,
+    projections,
+    reflector,
+    shared_watches,
+)
 
 
 class Subscription(informers.Subscription):
@@ -36,3 +46,9 @@ class Watches(informers.Informers):
     ) -> informers.Subscription:
         self.selections.append(selection)
         return self.subscription
+
+
+def shared(kube: client.KubeClient, time: waiting.Time) -> shared_watches.SharedWatches:
+    """Watches of an API server, whose failures nobody counts."""
+    catalog = discovery.Catalog(kube, time)
+    return shared_watches.SharedWatches(kube, catalog, time, lambda *_: None, reflector.Tuning())

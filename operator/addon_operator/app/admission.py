@@ -130,7 +130,7 @@ class Admission(health.Part):
             admission_webhooks.client_address(self._settings),
             self._store,
             self._log,
-            self._clock,
+            self._watches,
         )
 
     def lead(self, kube: client.KubeClient) -> hook_registry.HookRegistry:
@@ -142,7 +142,7 @@ class Admission(health.Part):
             admission_webhooks.client_address(self._settings),
             self._store,
             self._log,
-            self._clock,
+            self._watches,
         )
         own = (self._settings.config_map, SECRET)
         registry = hook_registry.HookRegistry(kube, registrar, template, self.hooks, own)
@@ -177,8 +177,8 @@ class Admission(health.Part):
             admission_webhooks.client_address(self._settings),
             self._store,
             self._log,
-            self._clock,
             self.conversions,
+            self._watches,
             needs_certificate=self._clients is not None,
         )
         self._run("conversions", registry.keep)

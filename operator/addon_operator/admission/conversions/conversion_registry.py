@@ -20,6 +20,7 @@ from addon_operator.hook_contract import hook_entries
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client, retries
+from addon_operator.kube.informers import shared_watches
 
 SETTLE_SECONDS: Final = 1.0
 """How long API servers may take to notice a change.
@@ -69,8 +70,8 @@ class ConversionRegistry:
         address: specs.ClientAddress,
         certificates: certificate_store.CertificateStore,
         log: warn_once.Log,
-        time: waiting.Time,
         served: converter.DeclaredConversions,
+        watches: shared_watches.SharedWatches,
         *,
         needs_certificate: bool = False,
     ) -> None:
@@ -79,13 +80,14 @@ class ConversionRegistry:
         ``needs_certificate``: clients without one are not answered, as with ``WEBHOOK_CLIENT_CA``.
         """
         self._kube = kube
+        self._watches = watches
         self._served = served
         self._needs_certificate = needs_certificate
         self._namespace = namespace
         self._address = address
         self._certificates = certificates
         self._log = log
-        self._time = time
+        self._time = watches.time
         self._owners: dict[str, Mapping[str, Collection[str]]] = {}
         self._noted: dict[str, frozenset[str]] | None = None
         self._changed = certificates.calling_changed.follow()
@@ -179,24 +181,16 @@ class ConversionRegistry:
 
         Errors become one warning, and are tried again.
         """
-        watches: dict[str, asyncio.Task[None]] = {}
+        touches = upkeep.Touches(self._watches, conversion_specs.RESOURCE, self._changed)
         self._certificates.keys.registered.setdefault(self, "")
         try:
             while True:
                 self._changed.clear()
                 wanted = {crd for crds in self._owners.values() for crd in crds}
-                for crd in watches.keys() - wanted:
-                    watches.pop(crd).cancel()
-                for crd in wanted - watches.keys():
-                    watching = upkeep.watch(
-                        self._kube, conversion_specs.COLLECTION, crd, self._changed, self._time
-                    )
-                    watches[crd] = asyncio.create_task(watching, name=f"conversion of {crd}")
+                touches.follow(wanted)
                 await waiting.wait_within(self._changed, await self._look(wanted))
         finally:
-            for task in watches.values():
-                task.cancel()
-            await asyncio.gather(*watches.values(), return_exceptions=True)
+            touches.follow(())
 
     async def _look(self, wanted: Collection[str]) -> float:
         """Return the seconds until the next look."""

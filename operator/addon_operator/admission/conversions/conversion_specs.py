@@ -18,9 +18,13 @@ from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.hook_contract import conversions
 from addon_operator.kernel import errors
 from addon_operator.kube import paths
+from addon_operator.kube.discovery import api_resources
 
 API_VERSION: Final = "apiextensions.k8s.io/v1"
-COLLECTION: Final = paths.of(API_VERSION, "customresourcedefinitions")
+RESOURCE: Final = api_resources.Resource(
+    API_VERSION, "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+COLLECTION: Final = RESOURCE.path()
 NOTE: Final = conversions.NOTE
 """Annotation: which operator converts objects, for whom, and what ``spec.conversion`` was before."""
 PATH: Final = "/convert/"

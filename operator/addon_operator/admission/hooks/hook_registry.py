@@ -224,7 +224,7 @@ def _named(
     if not isinstance(error, api_errors.ApiError) or (place := _PLACE.search(error.message)) is None:
         return error
     kinds = hook_specs.KINDS.items()
-    asked = next((asked for asked, kind in kinds if kind.plural == error.target.resource), None)
+    asked = next((asked for asked, kind in kinds if kind.resource.plural == error.target.resource), None)
     number = int(place["number"])
     names = sorted(written[asked]) if asked is not None else []
     wrong = asked, names[number] if number < len(names) else ""

@@ -16,7 +16,7 @@ from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client, retries
-from addon_operator.kube.informers import watch_health
+from addon_operator.kube.informers import shared_watches, watch_health
 
 _LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
 _FORBIDDEN_SECONDS: Final = 60.0
@@ -36,13 +36,14 @@ class Registrar:
         address: specs.ClientAddress,
         certificates: certificate_store.CertificateStore,
         log: warn_once.Log,
-        time: waiting.Time,
+        watches: shared_watches.SharedWatches,
     ) -> None:
-        self._kube = kube
-        self._keepers = [_Keeper(kube, one, address, certificates, log, time) for one in configurations]
+        self._keepers = [
+            _Keeper(kube, one, address, certificates, log, watches.time) for one in configurations
+        ]
         self._changed = certificates.calling_changed.follow()
         self._watched = configurations
-        self._time = time
+        self._watches = watches
         self._trouble = warn_once.WarnOnce(log)
         self.health = watch_health.WatchHealth("the registration of webhooks")
         """Whether the configurations are looked after."""
@@ -87,14 +88,18 @@ class Registrar:
 
         Missing rights and other errors become one warning, and are tried again.
         """
-        async with asyncio.TaskGroup() as tasks:
-            for one in self._watched:
-                tasks.create_task(
-                    upkeep.watch(self._kube, one.collection, one.name, self._changed, self._time)
-                )
+        touches = [
+            upkeep.Touches(self._watches, kind.resource, self._changed) for kind in specs.ConfigurationKind
+        ]
+        try:
+            for kind, each in zip(specs.ConfigurationKind, touches, strict=True):
+                each.follow(one.name for one in self._watched if one.kind is kind)
             while True:
                 self._changed.clear()
                 await waiting.wait_within(self._changed, await self._try())
+        finally:
+            for each in touches:
+                each.follow(())
 
     async def _try(self) -> float:
         """Return the seconds until the next look."""

@@ -18,7 +18,7 @@ import msgspec
 import orjson
 
 from addon_operator.kernel import errors
-from addon_operator.kube import paths
+from addon_operator.kube.discovery import api_resources
 
 API_VERSION: Final = "admissionregistration.k8s.io/v1"
 
@@ -36,9 +36,9 @@ class ConfigurationKind(enum.Enum):
     VALIDATING = "ValidatingWebhookConfiguration"
 
     @property
-    def plural(self) -> str:
-        """The resource of the API."""
-        return f"{self.value.lower()}s"
+    def resource(self) -> api_resources.Resource:
+        """The kind of the object, which every API server has."""
+        return api_resources.Resource(API_VERSION, self.value, f"{self.value.lower()}s", namespaced=False)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,12 +88,12 @@ class WebhookConfiguration:
     @property
     def path(self) -> str:
         """Path of the object."""
-        return paths.of(API_VERSION, self.kind.plural, name=self.name)
+        return self.kind.resource.path(name=self.name)
 
     @property
     def collection(self) -> str:
         """Path of all objects of its kind."""
-        return paths.of(API_VERSION, self.kind.plural)
+        return self.kind.resource.path()
 
 
 class ServiceAddress(msgspec.Struct, frozen=True):

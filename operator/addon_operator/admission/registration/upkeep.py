@@ -2,12 +2,20 @@
 
 import asyncio
 import dataclasses
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from typing_extensions import override
+
 from addon_operator.aio import waiting
-from addon_operator.kube import api_errors
-from addon_operator.kube.client import client, connection
-from addon_operator.kube.informers import wire
+from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.informers import (
+    informer_cache,
+    object_changes,
+    object_selections,
+    projections,
+    shared_watches,
+)
 
 CHECK_SECONDS: Final = 30.0
 """Between two looks at an object that nobody touched."""
@@ -17,12 +25,6 @@ ERROR_SECONDS: Final = 5.0
 # Whoever undoes our repairs at once is a program: repairing ever slower leaves the cluster in peace.
 _PAUSES: Final = waiting.Backoff(1.0, 60.0)
 _AT_ONCE: Final = 2
-
-_WATCH_SECONDS: Final = 270
-# A stream without a word for so long is dead: the server ends it before.
-_SILENCE_SECONDS: Final = _WATCH_SECONDS + 30.0
-_RETRY: Final = waiting.Backoff(1.0, 30.0)
-_NO_RIGHT_SECONDS: Final = 300.0
 
 
 @dataclasses.dataclass(slots=True)
@@ -65,40 +67,41 @@ def conflict(called: str, kind: str, name: str) -> str:
     )
 
 
-async def watch(
-    kube: client.KubeClient,
-    collection: str,
-    name: str,
-    changed: asyncio.Event,
-    time: waiting.Time,
-) -> None:
-    """Set ``changed`` when that object of the collection may have changed, until cancelled.
+class Touches(informer_cache.CacheListener):
+    """Follows objects of one cluster-wide kind by name, and sets ``changed`` when one may have changed.
 
     Without the right to watch, the regular look has to do.
     """
-    failures = 0
-    while True:
-        try:
-            await _watch(kube, collection, name, changed)
-            failures = 0
-        except api_errors.Forbidden:
-            failures += 1
-            await time.sleep(_NO_RIGHT_SECONDS)
-            continue
-        except api_errors.KubernetesError:
-            failures += 1
-        await time.sleep(_RETRY.after(failures + 1, time.jitter()))
 
+    def __init__(
+        self, watches: shared_watches.SharedWatches, resource: api_resources.Resource, changed: asyncio.Event
+    ) -> None:
+        self._watches = watches
+        self._resource = resource
+        self._changed = changed
+        self._caches: dict[str, informer_cache.InformerCache] = {}
 
-async def _watch(kube: client.KubeClient, collection: str, name: str, changed: asyncio.Event) -> None:
-    # Without a resourceVersion the present state comes first, so that nothing is missed between two watches.
-    query = {
-        "watch": "1",
-        "fieldSelector": f"metadata.name={name}",
-        "timeoutSeconds": str(_WATCH_SECONDS),
-    }
-    async with kube.stream(connection.Request("GET", collection, query, timeout=None)) as content:
-        # It may have been removed while nobody watched, of which the watch says nothing.
-        changed.set()
-        async for _ in wire.batches(content.iter_any(), _SILENCE_SECONDS):
-            changed.set()
+    def follow(self, names: Iterable[str]) -> None:
+        """Follow the objects of these names from now on, and no others."""
+        wanted = set(names)
+        for name in self._caches.keys() - wanted:
+            self._watches.detach(self._caches.pop(name), self)
+        for name in wanted - self._caches.keys():
+            path = object_selections.WatchPath(self._resource, name=name, metadata_only=True)
+            self._caches[name] = self._watches.attach(path, projections.FullObject(keep=False), self)
+
+    @override
+    def cache_synced(self, cache: informer_cache.InformerCache) -> None:
+        self._changed.set()
+
+    @override
+    def cache_changed(
+        self, cache: informer_cache.InformerCache, changes: Sequence[object_changes.Change]
+    ) -> None:
+        self._changed.set()
+
+    @override
+    def cache_troubled(self) -> None: ...
+
+    @override
+    def path_not_served(self, cache: informer_cache.InformerCache) -> None: ...

@@ -16,7 +16,7 @@ from addon_operator.aio import waiting
 from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
 from addon_operator.kernel import errors
-from tests.support import api_server, clocks, logs
+from tests.support import api_server, clocks, logs, watches
 
 CRD = "crontabs.example.com"
 OTHER = "jobs.example.com"
@@ -181,8 +181,8 @@ class Site:
             ADDRESS,
             self.bundle,
             self.log,
-            self.time,
             converter.DeclaredConversions(),
+            watches.shared(kube, self.time),
             needs_certificate=needs_certificate,
         )
 

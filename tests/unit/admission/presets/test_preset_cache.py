@@ -7,10 +7,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from addon_operator.admission.presets import preset_cache
-from addon_operator.kube.discovery import discovery
-from addon_operator.kube.informers import reflector, shared_watches
 from addon_operator.podpreset import model
-from tests.support import api_server
+from tests.support import api_server, watches
 from tests.unit.admission.objects import LABELS, Object, Seen, preset
 from tests.unit.kube import informing
 
@@ -39,13 +37,12 @@ async def followed(server: api_server.ApiServer, cache: preset_cache.PresetCache
     """Follow the presets of the server until the block ends."""
     pauses = informing.Yielding()
     async with api_server.client_of(server, pauses) as kube:
-        kinds = discovery.Catalog(kube, pauses)
-        watches = shared_watches.SharedWatches(kube, kinds, pauses, lambda *_: None, reflector.Tuning())
-        following = asyncio.create_task(cache.follow(watches))
+        followed_by = watches.shared(kube, pauses)
+        following = asyncio.create_task(cache.follow(followed_by))
         yield
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-        await watches.ended()
+        await followed_by.ended()
 
 
 async def until(true: Callable[[], bool]) -> None:

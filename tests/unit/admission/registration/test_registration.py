@@ -14,7 +14,8 @@ from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
-from tests.support import api_server, logs
+from addon_operator.kube.informers import shared_watches
+from tests.support import api_server, logs, watches
 
 KIND = "MutatingWebhookConfiguration"
 OBJECT = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/addon-operator"
@@ -141,11 +142,20 @@ class Replicas:
     clock: api_server.Pauses
     log: logs.Lines
 
+    @property
+    def watches(self) -> shared_watches.SharedWatches:
+        return watches.shared(self.kube, Resting(self.clock))
+
     def start(
         self, configuration: specs.WebhookConfiguration = WANTED, trust: Bundle | None = None
     ) -> registration.Registrar:
         return registration.Registrar(
-            self.kube, [configuration], ADDRESS, trust or Bundle(), self.log, Resting(self.clock)
+            self.kube,
+            [configuration],
+            ADDRESS,
+            trust or Bundle(),
+            self.log,
+            self.watches,
         )
 
 
@@ -351,7 +361,7 @@ async def test_an_edit_while_one_registrar_looks_is_not_taken_from_it_by_another
 ) -> None:
     bundle, begun, go_on = Bundle(), asyncio.Event(), asyncio.Event()
     busy = replicas.start(trust=bundle)
-    other = registration.Registrar(replicas.kube, [], ADDRESS, bundle, replicas.log, Resting(replicas.clock))
+    other = registration.Registrar(replicas.kube, [], ADDRESS, bundle, replicas.log, replicas.watches)
     await busy.ensure()
     again = asyncio.Event()
 
@@ -490,7 +500,9 @@ async def test_one_that_is_missing_does_not_hold_up_the_others(
     kube: client.KubeClient, stored: Stored, log: logs.Lines, clock: api_server.Pauses
 ) -> None:
     missing = dataclasses.replace(CHARTS, name="missing")
-    registrar = registration.Registrar(kube, [missing, WANTED], ADDRESS, Bundle(), log, Resting(clock))
+    registrar = registration.Registrar(
+        kube, [missing, WANTED], ADDRESS, Bundle(), log, watches.shared(kube, Resting(clock))
+    )
     with pytest.raises(registration.ConfigurationMissingError, match="missing"):
         await registrar.ensure()
     assert stored.bundle == b"one"

@@ -51,6 +51,7 @@ class FollowedReleases:
         self._not_before: dict[names.ModuleName, float] = {}
         self.unread: dict[names.ModuleName, bool] = {}
         """Releases of which nobody knows what they have, and whether that will not change by itself."""
+        self._doubted: Sequence[names.ModuleName] = ()
         self.known_again: Callable[[], Awaitable[None]] = _nothing
         """Is called when it is known again what a release has."""
         self._is_known_again = False
@@ -90,6 +91,13 @@ class FollowedReleases:
             self.unread[module] = True
         self._resources.unfollow(module)
         self._wake.set()
+
+    def doubt(self, modules: Collection[names.ModuleName]) -> None:
+        """Note of which modules nobody may look whether they have a release; what is followed is known."""
+        for module in self._doubted:
+            self.unread.pop(module, None)
+        self._doubted = [each for each in modules if each not in self._followed]
+        self.unread |= dict.fromkeys(self._doubted, True)
 
     async def restore_all(self, module: names.ModuleName) -> None:
         """Restore what of a release is absent, whether a watch has reported it yet or not.

@@ -134,12 +134,13 @@ class ModuleReleases:
         )
         """Gives these modules, and those that have yet to run, and whether a try of that has failed."""
 
-    async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
+    async def observe_all(self, modules: Collection[model.Module]) -> Mapping[str, bool]:
         """Return what each release goes by, and whether an addon-operator made it.
 
         ``modules`` are all there are. Releases whose removal was interrupted count, too, although they do
         not exist.
         """
+        known = [each.name for each in modules]
         for moved in self._manager.assign(modules):
             self._leave(names.ModuleName(moved))
         self._gone.clear()
@@ -150,6 +151,9 @@ class ModuleReleases:
         half_removed = set(revisions) - set(self._known)
         self._half_removed = {release for release in half_removed if not self._is_ignored(release)}
         self._tell_unreadable(await self._manager.remember())
+        self._followed.doubt(
+            [each for each in known if self._manager.places.of(each).namespace in self._unreadable]
+        )
         return {name: self._manager.is_ours(revision) for name, revision in revisions.items()}
 
     @property

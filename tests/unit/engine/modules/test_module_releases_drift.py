@@ -1,6 +1,7 @@
 """Releases with healing: what is followed when, what absent resources lead to, and maintenance."""
 
 import asyncio
+import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable
 
@@ -15,7 +16,7 @@ from addon_operator.helm.releases import releases as helm_releases
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import own_deletions
-from addon_operator.modules import manifests, model, release
+from addon_operator.modules import manifests, model, module_config, release
 from addon_operator.values import store
 from tests.support import clocks
 from tests.unit.engine import fakes, watching
@@ -42,6 +43,7 @@ class Manager(helm_releases.ReleaseManager):
         self.given_up: tuple[str, ...] = ()
         self.error: errors.AddonOperatorError | None = None
         self.is_deployed = True
+        self.unreadable = frozenset[str]()
         self.may_be_gained: bool | None = None
         self.has_left = False
         self.all_went = asyncio.Event()
@@ -50,7 +52,7 @@ class Manager(helm_releases.ReleaseManager):
 
     @override
     async def remember(self) -> frozenset[str]:
-        return frozenset()
+        return self.unreadable
 
     @override
     def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
@@ -135,6 +137,7 @@ class Values(store.ValuesStore):
 class Bench:
     def __init__(self) -> None:
         self.clock = clocks.Clock()
+        self.modules = [MODULE]
         self.cluster = watching.Cluster()
         self.resources = watching.resources_of(self.cluster)
         self.inbox = fakes.Inbox()
@@ -176,7 +179,7 @@ class Bench:
     async def see(self, revision: int) -> None:
         """The discovery finds the releases with this revision."""
         self.helm.revision_seen = revision
-        await self.releases.observe_all([MODULE])
+        await self.releases.observe_all(self.modules)
 
     @property
     def runs(self) -> list[str]:
@@ -473,12 +476,20 @@ async def test_what_a_release_that_cannot_be_read_may_have_too_is_not_deleted_be
 
 
 @pytest.mark.parametrize("has_it", [True, False])
-@pytest.mark.parametrize("is_held", [True, False], ids=["maintenance", "foreign"])
+@pytest.mark.parametrize("why", ["maintenance", "foreign", "unreadable"])
 async def test_of_a_release_that_is_not_read_for_long_its_chart_says_what_waits(
-    bench: Bench, *, is_held: bool, has_it: bool
+    bench: Bench, why: str, *, has_it: bool
 ) -> None:
     bench.helm.renders = (watching.DB,) if has_it else ()
-    if is_held:
+    if why == "unreadable":
+        edge = dataclasses.replace(OTHER, config=module_config.ModuleConfig(namespace="edge"))
+        bench.modules.append(edge)
+        for unreadable in (frozenset({"edge"}), frozenset[str](), frozenset({"edge"})):
+            bench.helm.unreadable = unreadable
+            await bench.see(1)
+            assert bench.followed.is_known(bench.helm.places.of(edge.name)) == (not unreadable)
+        await drop(bench)
+    elif why == "maintenance":
         await bench.see(1)
         bench.values.mode = "Suspended"
         bench.releases.leave_alone([watching.DB])

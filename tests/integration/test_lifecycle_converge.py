@@ -151,6 +151,7 @@ def test_failing_global_hooks_hold_up_the_converge_and_are_reported_until_they_a
     operator.wait_until(lambda: "before.sh" in operator.get("/readyz").text, "the hook is the reason")
     assert site.labels() == ["before.sh beforeAll"]
     site.config(web="color: red")
+    operator.wait_logged("values ConfigMap changed")
     gate.touch()
     operator.wait_ready().wait_idle()
     assert site.data("web") == {"color": "red"}

@@ -320,11 +320,14 @@ def test_maintenance_and_healing_work_elsewhere(site: operator_site.Site) -> Non
     asked = ("get", "modules.addon-operator.io", "--field-selector=metadata.name=web")
     path = path.replace("{.status", "{.items[*].status")
     operator.wait_until(lambda: site.kubectl(*asked, path) == f"{edge}/front", "the Module says it, too")
+    changed = "values ConfigMap changed"
     site.config(webMaintenance="NoResourceReconciliation")
+    operator.wait_logged(changed)
     operator.wait_idle()
     site.delete("configmap", "front", namespace=edge)
     site.chart(module, {"a": "c"})
     site.config(web="x: 1")
+    operator.wait_until(lambda: operator.log.count(changed) == 2, "the second edit is taken, too")
     operator.wait_idle()
     assert records(site, edge) == {"front": 1}
     assert names(site, edge) == set()

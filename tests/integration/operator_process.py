@@ -19,7 +19,7 @@ from tests.integration import operator_forks
 
 T = TypeVar("T")
 
-READY_DEADLINE: Final = 60.0
+READY_DEADLINE: Final = 120.0
 """Seconds until an operator with a handful of small modules has to be ready, on a busy machine."""
 STOP_DEADLINE: Final = 40.0
 """Seconds that an operator may take to end; more than its grace period."""

@@ -128,7 +128,9 @@ def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_sa
         operator.wait_metric(1, "resources_healed_total", module="web")
         annotations = site.get("configmap", "front-seen", edge)["metadata"]["annotations"]
         assert annotations["meta.helm.sh/release-namespace"] == edge
-        assert "The front door" in site.command("module", "list").stdout
+        operator.wait_until(
+            lambda: "The front door" in site.command("module", "list").stdout, "there is nothing else to say"
+        )
         assert "The front door" in site.command("module", "describe", "web").stdout
         assert "configmap" not in site.command("module", "render", "web", "--diff").stdout.lower()
     finally:

@@ -160,8 +160,9 @@ class Engine:
         for module in reaction.runs:
             self._drop_run(module)
             self._run_module(module, activation)
-        for queue in (self._queue, self._removals):
-            queue.hasten()
+        self._queue.hasten()
+        # A module that the edit enables again stays: the discovery takes its removal back.
+        self._removals.hasten(lambda task: not self.converger.is_switched_on(task.owner))
 
     def _values_changed(self, hook: state.Hook) -> None:
         reaction = reactions.to_hook_effects(

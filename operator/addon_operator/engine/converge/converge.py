@@ -168,6 +168,10 @@ class Converger:
         queued = sum(task.converge == self._progress.number for task in self._queue.tasks)
         return queued + len(self._progress.planned)
 
+    def is_switched_on(self, owner: str) -> bool:
+        """Say whether a module is to be enabled, although no discovery may have said so yet."""
+        return self._discovery.is_switched_on(owner)
+
     def request(self, activation: str) -> None:
         """Converge to what the sources say now; a running converge gives way. Many requests make one."""
         if self._later is not None:

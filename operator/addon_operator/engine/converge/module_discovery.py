@@ -156,6 +156,11 @@ class Discovery:
         if verdict.error is not None:
             raise verdict.error
 
+    def is_switched_on(self, owner: str) -> bool:
+        """Say whether values enable a module; a release without a module is none."""
+        name = names.ModuleName(owner)
+        return name in self._states and self._values.flag(name).enabled
+
     def switched_off(self) -> Iterator[names.ModuleName]:
         """Yield the modules at work that are to be no longer, although no discovery has said so yet."""
         for module in self._states:

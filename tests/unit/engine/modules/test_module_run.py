@@ -206,6 +206,19 @@ async def test_a_failing_before_delete_hook_keeps_the_release_and_is_repeated_al
     assert op.story == ["uninstall web"]
 
 
+async def test_a_removal_that_failed_is_not_tried_again_by_the_edit_that_enables_its_module(
+    op: engine.Operator,
+) -> None:
+    hook = op.hook("web/a.sh", {"beforeDeleteHelm": 1})
+    await op.start()
+    hook.fails = 1
+    await op.edit(webEnabled="false")
+    assert op.told == ["a.sh: beforeDeleteHelm"]
+    await op.edit(webEnabled="true")
+    assert (hook.told, op.helm.statuses("web")) == (["beforeDeleteHelm"], {1: "deployed"})
+    assert op.statuses == {"web": "Ready"}
+
+
 async def test_a_removal_is_noted_as_unfinished_until_the_hooks_after_it_succeeded(
     op: engine.Operator,
 ) -> None:

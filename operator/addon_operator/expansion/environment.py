@@ -11,8 +11,6 @@ import sys
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import Final, Self, TypeAlias
 
-from typing_extensions import override
-
 from addon_operator.documents import text_parts
 from addon_operator.expansion import downward, fields, references, services, shells
 from addon_operator.kernel.json_types import KubernetesObject
@@ -242,31 +240,25 @@ class _WithValues(_Walk):
     def _data(self, kind: str, name: str) -> fields.Node:
         return fields.root(f"{kind} {name}", {"data": self._contents[kind][name]}).child("data")
 
-    @override
     def _held(self, kind: str, name: str) -> Collection[str] | None:
         return None if super()._held(kind, name) is None else self._data(kind, name).value
 
-    @override
-    def _take(self, place: int, prefix: str, kind: str, name: str, held: Collection[str]) -> None:
+    def _take(self, place: int, prefix: str, kind: str, name: str, held: Collection[str]) -> None:  # noqa: ARG002
         for key, value in self._data(kind, name).text_map().items():
             if _PASSED_ON.fullmatch(prefix + key):
                 self._set(prefix + key, value)
             else:
                 self._skipped.append(references.SkippedKey(f"{kind} {name}", key, prefix + key))
 
-    @override
     def _content(self, kind: str, name: str, key: str) -> str:
         return self._data(kind, name).text(key)
 
-    @override
     def _given(self, name: str) -> str | None:
         return self._service_env.get(name)
 
-    @override
     def _resource(self, ref: fields.Node) -> str:
         return downward.resource_value(self._pod, self._container, ref)
 
-    @override
     def _expand(self, text: str, where: str, *, is_path: bool = False) -> str:
         def mapping(name: str) -> str:
             value = self._value(name)
@@ -280,7 +272,6 @@ class _WithValues(_Walk):
         except fields.ExpansionSizeError:
             raise self._too_large() from None
 
-    @override
     def _spend(self, characters: int) -> None:
         self._room -= characters
         if self._room < 0:
@@ -311,17 +302,14 @@ class _ByNames(_Walk):
         self._lengths: list[int] = []
         self._known: dict[str, str | None] = {}
 
-    @override
     def _take(self, place: int, prefix: str, kind: str, name: str, held: Collection[str]) -> None:
         if len(prefix) not in self._lengths:
             bisect.insort(self._lengths, len(prefix))
         self._sources.setdefault(prefix, {})[kind, name] = place, held
 
-    @override
     def _content(self, kind: str, name: str, key: str) -> str:
         return "" if (kind, name, key) in self._empty else _SOMETHING
 
-    @override
     def _given(self, name: str) -> str | None:
         if name not in self._known:
             defined = max(self._definitions(name), default=None)
@@ -341,11 +329,9 @@ class _ByNames(_Walk):
                 if name[length:] in keys:
                     yield place, (kind, source, name[length:])
 
-    @override
-    def _resource(self, ref: fields.Node) -> str:
+    def _resource(self, ref: fields.Node) -> str:  # noqa: ARG002
         return _SOMETHING
 
-    @override
     def _expand(self, text: str, where: str, *, is_path: bool = False) -> str:
         is_empty = not references.expand(text, lambda _: "")
         for name in text_parts.variables(text):

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 import orjson
-from typing_extensions import override
 
 from addon_operator.admission import events
 from addon_operator.kube.informers import (
@@ -38,7 +37,6 @@ class _Known(msgspec.Struct, frozen=True):
 class _Stored(projections.Projection):
     """Keeps each preset as it is stored; every write is a change."""
 
-    @override
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[projections.Reduced]:
         return [projections.Reduced(data, projections.digest(data)) for data in objects]
 
@@ -101,21 +99,21 @@ class PresetCache(object_changes.ObjectListener):
             self._remove(known)
         self._filled.set()
 
-    @override
     def synced(self) -> None:
+        """See :class:`.ObjectListener`."""
         self._listed.set()
         self.trouble(None if self._subscription is None else self._subscription.reason)
 
-    @override
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
+        """See :class:`.ObjectListener`."""
         for change in changes:
             if change.type is object_changes.ChangeType.DELETED:
                 self._remove((change.key.namespace, model.PresetName(change.key.name)))
             else:
                 self.put(orjson.loads(change.entry))
 
-    @override
     def trouble(self, reason: str | None) -> None:
+        """See :class:`.ObjectListener`."""
         following = self._subscription
         if reason is None:
             if following is not None and following.synced:

@@ -5,8 +5,6 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from typing_extensions import override
-
 from addon_operator.aio import waiting
 from addon_operator.kube.discovery import api_resources
 from addon_operator.kube.informers import (
@@ -90,18 +88,20 @@ class Touches(informer_cache.CacheListener):
             path = object_selections.WatchPath(self._resource, name=name, metadata_only=True)
             self._caches[name] = self._watches.attach(path, projections.FullObject(keep=False), self)
 
-    @override
-    def cache_synced(self, cache: informer_cache.InformerCache) -> None:
+    def cache_synced(self, cache: informer_cache.InformerCache) -> None:  # noqa: ARG002
+        """See :class:`.CacheListener`."""
         self._changed.set()
 
-    @override
     def cache_changed(
-        self, cache: informer_cache.InformerCache, changes: Sequence[object_changes.Change]
+        self,
+        cache: informer_cache.InformerCache,  # noqa: ARG002
+        changes: Sequence[object_changes.Change],  # noqa: ARG002
     ) -> None:
+        """See :class:`.CacheListener`."""
         self._changed.set()
 
-    @override
-    def cache_troubled(self) -> None: ...
+    def cache_troubled(self) -> None:
+        """See :class:`.CacheListener`."""
 
-    @override
-    def path_not_served(self, cache: informer_cache.InformerCache) -> None: ...
+    def path_not_served(self, cache: informer_cache.InformerCache) -> None:
+        """See :class:`.CacheListener`."""

@@ -243,6 +243,10 @@ class InstallEditDisable(Scenario):
 
     @override
     def is_over(self, phase: str, objects: Json) -> bool:
+        at_work = [each for each in objects["modules"].values() if each["state"] == "Ready"]
+        if any("Unknown" in each["conditions"].values() for each in at_work):
+            # Health and drift are known a moment after a run.
+            return False
         if phase == INSTALL:
             return states(objects) == ("Ready", "Ready")
         if phase == EDIT:

@@ -188,13 +188,13 @@ class HookBindings:
 
     def answering(self, owner: str) -> list[webhooks.AnsweringRow]:
         """Return what the owner's hooks are to answer the API server, and whether it asks."""
-        return [row for each in self._webhooks if owner in each.owners for row in each.rows(owner)]
+        return [row for each in self._webhooks for row in each.rows(owner)]
 
     async def watch_registrations(self) -> None:
         """Tell when what hooks are to answer is not registered, and when it is again, until cancelled."""
         told: dict[str, str] = {}
         while True:
-            for owner in {*told, *(owner for each in self._webhooks for owner in each.owners)}:
+            for owner in {*told, *self.owners}:
                 rows = self.answering(owner)
                 text = not_registered(rows)
                 if text != told.get(owner, ""):

@@ -223,6 +223,10 @@ def test_a_restart_makes_no_module_red_whose_chart_refuses_upgrades(
     operator = site.start().wait_ready()
     unknown = 'unknown field "imutable"'
     operator.wait_until(lambda: unknown in shown.condition("web", "Warnings")["message"], "it is shown")
+    ready = shown.condition("web", "Ready")
+    assert (ready["status"], ready["reason"], unknown in ready["message"]) == ("True", "Warned", True)
+    assert unknown in site.command("module", "list", "-o", "wide").stdout
+    operator.wait_logged("ConfigMap seen", "the API server leaves /imutable out, as it knows no such field")
     operator.stop()
     definition = tmp_path / "seen.yaml"
     definition.write_text(definitions.things("seen.example.com"))

@@ -249,6 +249,30 @@ def test_what_does_not_become_healthy_goes_back_to_what_was(
     operator.stop()
 
 
+def test_a_rollback_without_a_revision_that_was_healthy_is_refused_until_an_edit_helps(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    module = with_web(site, DEPLOYMENT, "{}")
+    site.config(web="nodes: {on: the-moon}\n")
+    operator = site.start().wait_ready()
+    operator.stop()
+    (module / "module.yaml").write_text("remediation: {rollback: true}\nhealth: {wait: true, timeout: 1s}\n")
+    operator = site.start()
+    site.config(web="nodes: {on: mars}\n")
+    operator.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RollbackRefused", "it cannot be taken back"
+    )
+    said = "there is no rollback: no earlier revision was deployed and healthy"
+    ready = modules.condition("web", "Ready")
+    assert (ready["status"], said in ready["message"]) == ("False", True), ready
+    assert "Deployment app" in ready["message"], "the cause stands before it"
+    assert said in site.command("module", "list", "-o", "wide").stdout
+    assert "mars" in str(site.get("deployment", "app")["spec"]), "it stays as it is"
+    site.config(web="nodes: {}\n")
+    modules.wait(operator, "web", Ready="True", Healthy="True")
+    operator.stop()
+
+
 def test_a_module_is_stalled_after_three_tries_and_says_what_it_waits_for(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:

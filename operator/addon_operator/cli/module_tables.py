@@ -133,6 +133,7 @@ def _besides(module: debug.Document) -> list[str]:
         module.get("definitionsLeftOut") or "",
         *module.get("bindingsWait", ()),
         f"Go hooks never run here: {', '.join(left_out)}" if left_out else "",
+        f"with warnings: {'; '.join(warned)}" if (warned := module.get("warnings")) else "",
         "" if is_failed else health,
     ]
 

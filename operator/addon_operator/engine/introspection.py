@@ -318,7 +318,7 @@ class Introspection:
             "answering": self._bindings.answering(module.module.name),
             "heldBack": None if module.held_back is None else held_back_row(module.held_back),
             "editWaits": beside.edit_waits,
-            "warnings": [*module.warnings, *module.slips],
+            "warnings": list(module.warned_of),
             "runningHooks": self.looks.running_of(module.module.name),
         }
 

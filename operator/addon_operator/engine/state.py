@@ -245,6 +245,11 @@ class ModuleState:
         return "; ".join(filter(None, (self.wrong_values, files, hooks)))
 
     @property
+    def warned_of(self) -> tuple[str, ...]:
+        """All that is warned of at its release, its values and its templates; without values."""
+        return (*self.warnings, *self.slips)
+
+    @property
     def shown_maintenance(self) -> str:
         """The mode of its maintenance, but for a suspension, which is shown by itself."""
         return "" if self.maintenance == sources.SUSPENDED else self.maintenance
@@ -309,6 +314,11 @@ def left_out_text(files: Sequence[str]) -> str:
     if not files:
         return ""
     return f"Go hooks never run here: {', '.join(files)}: write them anew in another language, or remove them"
+
+
+def warnings_text(warnings: Sequence[str]) -> str:
+    """Say of what is warned; empty if of nothing."""
+    return f"with warnings: {'; '.join(warnings)}" if warnings else ""
 
 
 class ConvergeState(enum.Enum):

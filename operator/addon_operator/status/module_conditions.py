@@ -121,6 +121,7 @@ _WAITS_FOR_WINDOW: Final = "WaitsForWindow"
 _WAITS_FOR_CONFIG: Final = "WaitsForConfigMap"
 _WAITS_FOR_MODULES: Final = "WaitsForModules"
 _EDIT_WAITS: Final = "EditWaits"
+_WARNED: Final = "Warned"
 _UNDER_WAY: Final = {
     _Status.PENDING: "The module has not run yet.",
     _Status.RUNNING: "The module is running.",
@@ -277,6 +278,7 @@ def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
         (module.left_out_definitions, "DefinitionsLeftOut", module.left_out_definitions),
         (beside.waiting_bindings, BINDING_WAITS, "; ".join(beside.waiting_bindings)),
         (module.go_hooks, HOOK_LEFT_OUT, state.left_out_text(module.go_hooks)),
+        (module.warned_of, _WARNED, state.warnings_text(module.warned_of)),
         (beside.waits_for, _WAITS_FOR_MODULES, f"its next run waits for {', '.join(beside.waits_for)}"),
         (is_progressing, "Progressing", f"it is not healthy yet: {resources}"),
     )
@@ -343,8 +345,8 @@ def _hooks_work(module: state.ModuleState) -> _Said:
 def _warnings(module: state.ModuleState) -> _Said:
     if module.is_off:
         return _nothing_there(module)
-    if warned := (*module.warnings, *module.slips):
-        return _Said("True", "Warned", "; ".join(warned))
+    if module.warned_of:
+        return _Said("True", _WARNED, "; ".join(module.warned_of))
     return _Said(
         "False",
         "NoWarnings",

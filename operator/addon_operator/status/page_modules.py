@@ -79,6 +79,7 @@ _CONDITIONS: Final = {
     "In maintenance": "Healthy",
     "Drifted": "Drifted",
     "Suspended": "Suspended",
+    "Warned": "Warnings",
     "Disabled": "Enabled",
 }
 """Which condition says since when a module is so, if one does; ``Ready`` for all other words."""
@@ -164,6 +165,7 @@ class _Module:
         yield bool(row["definitionsLeftOut"]), "Definition left out"
         yield bool(row["bindingsWait"]), "Binding waits"
         yield bool(row["hooksLeftOut"]), "Hook left out"
+        yield bool(row["warnings"]), "Warned"
 
     def _sentences(self) -> Iterator[str]:
         """Yield what there is to say, the most important first; some may be empty."""
@@ -187,6 +189,7 @@ class _Module:
         yield row["definitionsLeftOut"]
         yield from row["bindingsWait"]
         yield state.left_out_text(row["hooksLeftOut"])
+        yield state.warnings_text(row["warnings"])
         yield row["healthMessage"] if is_progressing else ""
         yield row["reason"] if row["state"] != ModuleStatus.READY else ""
         yield row["description"]
@@ -235,7 +238,7 @@ class _Module:
         yield "Chart", [news(row["chartLost"])]
         yield "Not in force", [news(row["wrongValues"])]
         yield "Edit", [news(row["editWaits"])]
-        yield "Warnings", ["; ".join(row["warnings"])]
+        yield "Warnings", ["; ".join(filter(news, row["warnings"]))]
         for hook in row["runningHooks"]:
             yield "Runs", [f"{hook['hook']}, since ", Moment(hook["since"])]
         yield (

@@ -92,7 +92,6 @@ class _Status(msgspec.Struct, rename="camel"):
     chart_lost: str = ""
     foreign_record: str = ""
     edit_waits: str = ""
-    warnings: list[str] = []
     failing_hooks: list[str] = []
     waiting_bindings: list[str] = []
     left_out_hooks: list[str] = []
@@ -218,7 +217,7 @@ def _row(
         "heldBack": _held_back(stored.held_back),
         "editWaits": _cut(stored.edit_waits),
         "runningHooks": [],
-        "warnings": _texts(stored.warnings),
+        "warnings": list(filter(None, [_said(conditions, "Warnings", "True")])),
     }
 
 

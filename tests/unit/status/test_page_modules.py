@@ -252,6 +252,15 @@ TROUBLES: Final = {
     "Go hooks": Trouble(
         having("go_hooks", ("a.go",)), "Hook left out", "HookLeftOut", "never run here: a.go"
     ),
+    "a warning": Trouble(
+        having("warnings", ('Deployment/web: unknown field "spec.replcas"',)),
+        "Warned",
+        "Warned",
+        'Deployment/web: unknown field "spec.replcas"',
+    ),
+    "a slip of the keyboard": Trouble(
+        having("slips", ("the chart has no value web.replicaCoutn",)), "Warned", "Warned", "web.replicaCoutn"
+    ),
     "a module that it requires": Trouble(waits_for_db, "Waits", "WaitsForModules", "db (Failed)"),
     "a rollout": Trouble(
         unhealthy(resource_health.HealthState.PROGRESSING, "2 of 3 pods"),
@@ -270,7 +279,7 @@ OF_BESIDE: Final = {
 OF_STATE: Final = {
     "health", "wrong_values", "wrong_files", "wrong_hooks", "not_registered", "drift", "held_back",
     "suspended", "maintenance", "lost_chart", "foreign_record", "left_out_definitions", "go_hooks", "beside",
-    "lacks", "edit_since",
+    "lacks", "edit_since", "warnings", "slips",
 }  # fmt: skip
 """Fields that say that something is wrong with a module whose last run succeeded; all are in ``TROUBLES``."""
 OTHERWISE: Final = {
@@ -278,7 +287,7 @@ OTHERWISE: Final = {
     "progress", "last_error", "last_error_without_values", "failure", "tries", "cure", "awaits_health",
     "next_try", "discovered", "handled_now", "handled_run", "undecided", "last_run", "runs",
     "leaving", "awaits_config", "kept", "edits", "edits_seen", "wrong_since", "warned",
-    "warnings", "stays_off", "helm_hook", "is_final", "slips",
+    "stays_off", "helm_hook", "is_final",
 }  # fmt: skip
 """Fields about runs, which the state of a module says."""
 

@@ -421,20 +421,17 @@ class ContentDrift(watched_resources.ResourceListener):
         differences: Sequence[field_drift.Difference],
     ) -> None:
         """Tell once what the API server does not keep as the chart has it."""
-        if not differences:
-            return
         followed.not_kept.update((watched, each.path) for each in differences)
-        title, paths = (
-            self._resources.title(module, watched),
-            ", ".join(each.pointer for each in differences[:3]),
-        )
-        self._tell(
-            events.Noted(
-                f"{title}: an admission webhook or the API server changes {paths} at each write; that does "
-                "not count as drift",
-                module,
-            )
-        )
+        title = self._resources.title(module, watched)
+        for is_left_out, what in (
+            (True, "leaves {} out, as it knows no such field, or an admission webhook removes it"),
+            (False, "or an admission webhook changes {} at each write"),
+        ):
+            found = [each.pointer for each in differences if (each.live is None) is is_left_out]
+            if found:
+                said = what.format(", ".join(found[:3]))
+                text = f"{title}: the API server {said}; that does not count as drift"
+                self._tell(events.Noted(text, module))
 
     def _may_correct(
         self,

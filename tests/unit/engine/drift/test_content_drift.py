@@ -49,6 +49,8 @@ class Contents(live_contents.LiveContents):
         """What the API server says to each write."""
         self.mutated: dict[str, str] = {}
         """What an admission webhook writes at each write."""
+        self.unknown = ""
+        """A field that the API server does not know."""
         self.meanwhile: Callable[[], None] = lambda: None
         """What happens while the API server answers a write."""
 
@@ -80,6 +82,7 @@ class Contents(live_contents.LiveContents):
             if operation["op"] != "test":
                 after["data"][operation["path"].rpartition("/")[2]] = operation["value"]
         after["data"] |= self.mutated
+        after["data"].pop(self.unknown, None)
         if not dry_run:
             self.objects[name] = after
         return after
@@ -234,6 +237,21 @@ async def test_what_a_webhook_writes_each_time_is_told_once_and_no_drift(bench: 
     assert (bench.of(events.Noted), len(bench.contents.writes)) == (1, 1)
     assert bench.shown == [""]
     assert bench.of(events.ResourcesCorrected) == 0
+    (noted,) = (each for each in bench.told if isinstance(each, events.Noted))
+    said = "ConfigMap app: the API server or an admission webhook changes /data/b at each write"
+    assert noted.text == f"{said}; that does not count as drift"
+
+
+async def test_a_field_that_the_api_server_does_not_know_is_told_as_such_and_no_drift(bench: Bench) -> None:
+    bench.contents.unknown = "b"
+    del bench.contents.objects["app"]["data"]["b"]
+    await bench.follow()
+    for number in range(3):
+        await bench.edit(more=str(number))
+    assert (bench.shown, len(bench.contents.writes)) == ([""], 1)
+    (noted,) = (each for each in bench.told if isinstance(each, events.Noted))
+    said = "leaves /data/b out, as it knows no such field, or an admission webhook removes it"
+    assert noted.text == f"ConfigMap app: the API server {said}; that does not count as drift"
 
 
 DENIED = api_errors.Forbidden(paths.Target("patch", "/x"), 403, "Forbidden", "a policy says no")

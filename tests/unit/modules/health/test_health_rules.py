@@ -170,6 +170,7 @@ REPOSITORY = ("source.toolkit.fluxcd.io/v1", "HelmRepository")
         (BUCKET, conditions(Synced="True"), HealthState.PROGRESSING),
         (BUCKET, conditions(Synced="True", Ready="True"), HealthState.HEALTHY),
         (BUCKET, conditions(Synced="False", Ready="True"), HealthState.FAILED),
+        (BUCKET, conditions(Synced="True", Ready="True", LastAsyncOperation="False"), HealthState.FAILED),
         (MODEL, {"status": {"modelStatus": {"transitionStatus": "InvalidSpec"}}}, HealthState.FAILED),
         (MODEL, conditions(Ready="True"), HealthState.HEALTHY),
         (MARIA, conditions(Ready="True", Updated="False"), HealthState.PROGRESSING),

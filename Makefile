@@ -28,7 +28,7 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	@echo "==> Installing the locked dependencies into $(VENV) (once)"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null || true # as pip would, but on all cores
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib operator > /dev/null || true # as pip would, but on all cores
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -57,6 +57,28 @@ def _heed_interrupts() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker of xdist compile a share of the tests, and read what the others compiled.
+
+    In a fresh clone each would compile all of them, which takes twice as long as all the rest of collecting.
+    """
+    config = session.config
+    if hasattr(config, "workerinput") and not sys.dont_write_bytecode:
+        own = int(config.workerinput["workerid"].removeprefix("gw"))
+        files = [path for each in config.args for path in sorted(pathlib.Path(each).rglob("test_*.py"))]
+        for path in files[own :: config.workerinput["workercount"]]:
+            _compile(path, config)
+
+
+def _compile(path: pathlib.Path, config: pytest.Config) -> None:
+    cache = rewrite.get_cache_dir(path)
+    compiled = cache / (path.stem + rewrite.PYC_TAIL)
+    if rewrite.try_makedirs(cache) and rewrite._read_pyc(path, compiled) is None:
+        digest, code = rewrite._rewrite_test(path, config)
+        rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, digest, compiled)
+
+
 def pytest_collection_finish() -> None:
     """Look for no garbage among the tests themselves: each run of pytest within a test looks for it."""
     gc.freeze()

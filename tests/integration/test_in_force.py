@@ -42,7 +42,7 @@ def waiting_row(site: operator_site.Site, name: str) -> dict[str, Any] | None:
 def test_a_hook_that_hangs_holds_its_own_module_alone_until_somebody_ends_it(
     site: operator_site.Site, tmp_path: pathlib.Path
 ) -> None:
-    gate = tmp_path / "gate"
+    gate, wait = tmp_path / "gate", tmp_path / "wait"
     shown = module_objects.Modules(site, site.cluster)
     site.first_retry = 0.2
     every_second = {"schedule": [{"name": "often", "crontab": "* * * * * *", "allowFailure": True}]}
@@ -80,6 +80,15 @@ def test_a_hook_that_hangs_holds_its_own_module_alone_until_somebody_ends_it(
     operator.wait_until(lambda: site.data("web") == {"color": "red"}, "its own module has it, too")
     operator.wait_until(lambda: not site.module_rows()["web"]["editWaits"], "it is applied")
     assert "module_edit_waiting_seconds" not in operator.metrics().names()
+
+    # A hook of a run that hangs is said, too, without an edit that waits.
+    site.hook(site.modules / "010-api", "slow.sh", {"beforeHelm": 1}, f"[[ ! -e {wait} ]] || sleep 1000")
+    operator.stop()
+    wait.touch()
+    operator = site.start()
+    said = "its hook slow.sh has been running since "
+    operator.wait_until(lambda: said in shown.condition("api", "Ready")["message"], "the run says so")
+    assert said in site.command("module", "list", "-o", "wide").stdout
 
 
 def test_a_wrong_section_holds_its_own_module_alone(site: operator_site.Site) -> None:

@@ -61,7 +61,9 @@ class EventLog:
         if isinstance(event, events.TaskStarted):
             self._log.debug("task begins", queue=event.queue, **fields)
             return
-        next_try = "; failure is allowed" if event.delay is None else f"; next try in {event.delay:.1f} s"
+        next_try = "" if event.delay is None else f"; next try in {event.delay:.1f} s"
+        if event.delay is None:
+            next_try = "; a newer task takes its place" if task.superseded else "; failure is allowed"
         if event.is_final:
             # Its text says what has to change; to look whether that has is no next try.
             if task.attempts > 1:

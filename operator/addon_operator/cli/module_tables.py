@@ -104,7 +104,8 @@ def _row(module: debug.Document) -> tuple[str, ...]:
 
 def _wrong(module: debug.Document) -> str:
     """Return all that is not as it should be, in one line; empty if nothing is."""
-    return _one_text([*_cure(module), module["lastError"], *_besides(module)])
+    at_hook = "" if module.get("editWaits") else module.get("atHook") or ""
+    return _one_text([*_cure(module), at_hook, module["lastError"], *_besides(module)])
 
 
 def _one_text(said: Sequence[str]) -> str:

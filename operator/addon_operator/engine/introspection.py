@@ -88,6 +88,8 @@ class ModuleRow(TypedDict):
     """That an accepted edit is not applied yet, since when, and what it waits for; without values."""
     warnings: list[str]
     """What Helm and the API server warn of at its release; without values."""
+    atHook: str
+    """For which hook its run waits, of Helm or of ours, once that takes a while."""
     runningHooks: list[running_hooks.RunningHook]
     """Its hooks that run, the one that runs longest first."""
 
@@ -319,6 +321,7 @@ class Introspection:
             "heldBack": None if module.held_back is None else held_back_row(module.held_back),
             "editWaits": beside.edit_waits,
             "warnings": list(module.warned_of),
+            "atHook": module.at_hook,
             "runningHooks": self.looks.running_of(module.module.name),
         }
 

@@ -25,8 +25,9 @@ _WAITED_FOR: Final = 3
 _STEADY: Final = 3
 """Looks in a row that see a module wait for the same before that is noted: with a thousand modules and short
 runs, the Module objects of all would be written each second."""
-_EDIT_WAITS: Final = 3.0
-"""Seconds after which an edit that is not applied is a state of its module, and no matter of course."""
+_MATTERS: Final = 3.0
+"""Seconds after which an edit that is not applied, or a hook that runs, is a state of its module."""
+_UNDER_WAY: Final = (state.ModuleStatus.RUNNING, state.ModuleStatus.DELETING)
 _NOTHING: Final = state.Beside()
 
 
@@ -104,9 +105,17 @@ class ModuleLooks:
         return {**self._queues.main.awaited, **self._queues.removals.awaited}
 
     async def note(self) -> None:
-        """Note it in the states of all modules."""
+        """Note it in the states of all modules, and at which hook those are that run."""
+        at_hooks = {
+            row["module"]: f"its hook {_runs([row])}"
+            for row in reversed(self._running())
+            if row["hook"] and row["seconds"] >= _MATTERS
+        }
         for name, found in (await self.all(steady=True)).items():
-            self._states.note_beside(names.ModuleName(name), found)
+            module = names.ModuleName(name)
+            self._states.note_beside(module, found)
+            is_under_way = self._states[module].status in _UNDER_WAY
+            self._states.note_running(module, at_hooks.get(name, "") if is_under_way else "")
 
     async def work(self) -> None:
         """Note it again and again, until cancelled."""
@@ -132,7 +141,7 @@ class ModuleLooks:
             before = self._steady(module, before[:_WAITED_FOR])
         found = self._beside(name, failing.get(name, ()), before)
         since = module.edit_since
-        if since is None or time.time() - since < _EDIT_WAITS:
+        if since is None or time.time() - since < _MATTERS:
             return found
         told = f"an edit waits since {clock.rfc3339(since)}: {self._awaited_by_edit(module, found.waits_for)}"
         return dataclasses.replace(found, edit_waits=told)
@@ -150,7 +159,7 @@ class ModuleLooks:
         """Say what an edit of the module waits for, without values."""
         name, status = module.module.name, module.status
         own, of_all = self.running_of(name), self.running_of(tasks.GLOBAL_OWNER)
-        under_way = status in (state.ModuleStatus.RUNNING, state.ModuleStatus.DELETING)
+        under_way = status in _UNDER_WAY
         failing = [task for task in self._queues.main.tasks if not task.owner and task.last_error]
         return next(
             text

@@ -87,8 +87,8 @@ class ModuleStates:
         """Set a module's status; ``error`` replaces the last error unless it is ``None``."""
         state = self._states[name]
         state.status, state.next_try, state.is_final = status, None, False
-        if state.awaits_health:
-            state.awaits_health = ()
+        if state.awaits_health or state.runs_hook:
+            state.awaits_health, state.runs_hook = (), ""
             state.explain()
         self._find_waiting(state)
         if status in (engine_state.ModuleStatus.READY, engine_state.ModuleStatus.DISABLED):
@@ -164,6 +164,12 @@ class ModuleStates:
         """Note for which of its own hooks Helm waits; with an empty text, for none."""
         if (state := self._states.get(name)) is not None and state.helm_hook != told:
             state.helm_hook = told
+            self._explain(state)
+
+    def note_running(self, name: names.ModuleName, told: str) -> None:
+        """Note which of its hooks its run has been at for a while; with an empty text, none."""
+        if (state := self._states.get(name)) is not None and state.runs_hook != told:
+            state.runs_hook = told
             self._explain(state)
 
     def note_leaving(self, name: names.ModuleName, leaving: str) -> None:

@@ -186,6 +186,8 @@ class ModuleState:
     """Whether nothing is done with it because ConfigMap or Secret, which were there before, are missing."""
     helm_hook: str = ""
     """For which of its own hooks the call of Helm under way waits, and how its pod is; empty if for none."""
+    runs_hook: str = ""
+    """Which of its hooks its run has been at for a while; empty if none."""
     leaving: str = ""
     """That objects of its release, which is or was removed, wait for finalizers; empty if none do."""
     suspended: suspension.Suspension | None = None
@@ -267,8 +269,8 @@ class ModuleState:
 
     @property
     def at_hook(self) -> str:
-        """That Helm waits for a hook of its own; empty if it does not."""
-        return f"Helm waits for its hook {self.helm_hook}" if self.helm_hook else ""
+        """For which hook its run waits, of Helm or of ours; empty if for none."""
+        return f"Helm waits for its hook {self.helm_hook}" if self.helm_hook else self.runs_hook
 
     @property
     def with_status(self) -> str:
@@ -287,7 +289,7 @@ class ModuleState:
             waits = f"waits until {self.awaited} healthy"
         if self.awaits_config:
             waits = AWAITS_CONFIG
-        if self.helm_hook:
+        if self.at_hook:
             waits = self.at_hook
         if self.leaving:
             waits = self.leaving

@@ -158,6 +158,7 @@ def _not_ready(module: state.ModuleState) -> _Said:
     if error := module.last_error_without_values:
         # It is tried again: until that succeeds, it stays as unready as it was.
         told = f"{error}; it {_cure(module)}" if module.cure else error
+        told += f"; it is tried again: {module.at_hook}" if module.at_hook else ""
         told += f"; the module is {module.suspended}" if module.suspended is not None else ""
         return _Said("False", module.failure or RUN_FAILED, told)
     if module.awaits_health:
@@ -168,9 +169,9 @@ def _not_ready(module: state.ModuleState) -> _Said:
 def _waits_for_run(module: state.ModuleState) -> _Said:
     """Say what is under way; that it is left alone, or that an upgrade waits, is no less so meanwhile."""
     begin, reason = _UNDER_WAY.get(module.status, "The last run failed."), str(module.status)
-    if module.helm_hook:
-        begin = f"{begin.removesuffix('.')}; {module.at_hook}."
     waiting = module.beside.edit_waits
+    if module.at_hook and not waiting:
+        begin = f"{begin.removesuffix('.')}; {module.at_hook}."
     if waiting and module.status is _Status.RUNNING:
         is_older = module.edits_seen != module.edits
         return _Said("Unknown", _EDIT_WAITS if is_older else reason, f"{begin.removesuffix('.')}; {waiting}.")

@@ -216,6 +216,7 @@ def _row(
         "answering": [],
         "heldBack": _held_back(stored.held_back),
         "editWaits": _cut(stored.edit_waits),
+        "atHook": "",
         "runningHooks": [],
         "warnings": list(filter(None, [_said(conditions, "Warnings", "True")])),
     }

@@ -8,16 +8,17 @@ import pytest
 import structlog
 
 from addon_operator.app import engine_listeners, event_log, event_metrics
-from addon_operator.engine import events, state
+from addon_operator.engine import events, state, tasks
 from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import hook_config
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import events as kube_events
 from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, release, windows
 from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
 from tests.support import logs, told_events
+from tests.unit.engine import fakes
 
 WEB = names.ModuleName("web")
 Status = state.ModuleStatus
@@ -222,6 +223,24 @@ def test_runs_of_hooks_and_those_that_hold_a_queue_are_seen_at_info() -> None:
     assert brief(log) == [
         f"queue slow waits: the hook has been running for 30 s {fields}",
         f"hook run done seconds=45.679 {fields}",
+    ]
+
+
+async def test_of_a_task_that_fails_it_is_said_what_comes_next() -> None:
+    async def run(_: tasks.Task) -> None:
+        raise AssertionError("nothing is run here")
+
+    log = logs.Records()
+    tell = event_log.EventLog(log.logger)
+    task = fakes.CallTask(tasks.TaskKind.MODULE_RUN, run, owner=WEB)
+    for delay in (5.0, None):
+        tell(events.TaskFailed("main", task, errors.ModuleError(WEB, "no"), delay))
+    task.supersede()
+    tell(events.TaskFailed("main", task, errors.ModuleError(WEB, "no"), None))
+    assert [record["event"].rpartition("; ")[2] for record in log] == [
+        "next try in 5.0 s",
+        "failure is allowed",
+        "a newer task takes its place",
     ]
 
 

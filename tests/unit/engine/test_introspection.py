@@ -133,6 +133,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "editWaits": "",
         "runningHooks": [],
         "warnings": [],
+        "atHook": "",
         "chartLost": "",
         "hooksFail": [],
         "hooksLeftOut": [],

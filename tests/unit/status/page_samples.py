@@ -46,6 +46,7 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> i
         "editWaits": "",
         "runningHooks": [],
         "warnings": [],
+        "atHook": "",
         "heldBack": None,
     }
     return introspection.ModuleRow(**{**plain, **fields})  # type: ignore[typeddict-item]  # by name

@@ -10,6 +10,7 @@ from typing import Any, Final
 from addon_operator.cli import module_tables
 from addon_operator.engine import introspection, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, webhooks
+from addon_operator.engine.hooks import running_hooks
 from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
@@ -50,7 +51,10 @@ class World:
         self.web.hooks = (HOOK,)
         self.queues = queue_set.QueueSet(fakes.ignore, clock=clocks.Clock())
         self.bindings = bound_fakes.WaitingBindings({})
-        self.views = introspection.Introspection(self.states, self.queues, self.bindings, (), clocks.Clock())
+        self.running: list[running_hooks.RunningHook] = []
+        self.views = introspection.Introspection(
+            self.states, self.queues, self.bindings, (), clocks.Clock(), running=lambda: self.running
+        )
 
     def task(self, owner: str, hook: str = "", binding: str = "", error: str = "") -> tasks.Task:
         async def run(_: tasks.Task) -> None:
@@ -287,7 +291,7 @@ OTHERWISE: Final = {
     "progress", "last_error", "last_error_without_values", "failure", "tries", "cure", "awaits_health",
     "next_try", "discovered", "handled_now", "handled_run", "undecided", "last_run", "runs",
     "leaving", "awaits_config", "kept", "edits", "edits_seen", "wrong_since", "warned",
-    "stays_off", "helm_hook", "is_final",
+    "stays_off", "helm_hook", "runs_hook", "is_final",
 }  # fmt: skip
 """Fields about runs, which the state of a module says."""
 
@@ -349,6 +353,24 @@ async def test_of_several_troubles_the_worst_is_first_and_none_is_lost(worse: st
         assert said in ready["message"]
         assert said in module_tables._message(world.views.module(WEB))
     assert without_places(world.standby_card()) == without_places(card)
+
+
+@rows.each("error", ["", "hook tick.sh is not executable"])
+async def test_a_run_that_is_at_a_hook_for_a_while_says_so(error: str) -> None:
+    world, since = World(), "2023-11-14T22:13:20Z"
+    world.web.status = Status.RUNNING
+    world.web.last_error = world.web.last_error_without_values = error
+    said = f"its hook tick.sh has been running since {since}; 'addon-operator hooks end 8' ends it"
+    for seconds, is_told in ((2.9, False), (3.0, True)):
+        world.running = [
+            {"id": 8, "module": "web", "hook": "tick.sh", "command": [], "seconds": seconds, "since": since}
+        ]
+        await world.look()
+        shown = (world.ready()["message"], module_tables._message(world.views.module(WEB)))
+        assert [said in text for text in shown] == [is_told, is_told], shown
+        assert error in world.ready()["message"]
+    world.states.mark(WEB, Status.READY, "")
+    assert said not in world.ready()["message"] + world.web.reason
 
 
 def without_places(card: page_modules.Card) -> page_modules.Card:

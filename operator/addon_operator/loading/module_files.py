@@ -130,7 +130,7 @@ def load(
         modules.extend(
             read_module(path, common[-1], unnumbered_order, evaluator, charts, taken) for path in below
         )
-    modules = in_run_order(_one_of_each_name(modules), namespace)
+    modules = in_run_order(one_of_each_name(modules), namespace)
     global_schemas = _global_schemas(global_hooks, evaluator)
     strays = module_directories.by_name(module_directories.strays(directories))
     beside = (unused_files.beside_modules(each, global_hooks) for each in directories)
@@ -336,7 +336,7 @@ def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:
     return script if script.is_file() else None
 
 
-def _one_of_each_name(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:
+def one_of_each_name(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:
     """Return the modules, of those with one name the first, which cannot run then."""
     by_name: dict[names.ModuleName, ModuleFiles] = {}
     for files in found:
@@ -344,7 +344,7 @@ def _one_of_each_name(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:
         first = by_name.setdefault(name, files)
         if first is not files:
             wrong = module_problems.Problems(first.module.path, first.module.problems)
-            wrong.add(_same_name(name, first.module.path, files.module.path))
+            wrong.add(same_name(name, first.module.path, files.module.path))
             module = dataclasses.replace(first.module, problem=wrong.text, problems=wrong.mistakes)
             by_name[name] = dataclasses.replace(first, module=module)
     return list(by_name.values())
@@ -386,10 +386,11 @@ def _check_unique(found: Sequence[ModuleFiles]) -> None:
     for files in found:
         other = paths.setdefault(files.module.name, files.module.path)
         if other != files.module.path:
-            raise errors.ConfigurationError(_same_name(files.module.name, other, files.module.path))
+            raise errors.ConfigurationError(same_name(files.module.name, other, files.module.path))
 
 
-def _same_name(name: str, one: pathlib.Path, other: pathlib.Path) -> str:
+def same_name(name: str, one: pathlib.Path, other: pathlib.Path) -> str:
+    """Say that two directories hold a module of one name, and what to do."""
     return f"two directories hold a module named {name!r}: {one} and {other}; rename or remove one of them"
 
 

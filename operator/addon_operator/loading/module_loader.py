@@ -117,18 +117,40 @@ class ModuleLoader:
             for directory, values in zip(self.directories, common, strict=True)
             for path in now.of(directory)
         ]
-        self._refuse_new_problems(modules, by_path)
+        modules, refused = self._of_one_name(modules, by_path)
+        self._refuse_new_problems(modules, by_path, refused)
         return dataclasses.replace(
             shared, modules=tuple(module_files.in_run_order(modules, shared.namespace))
         )
+
+    def _of_one_name(
+        self,
+        found: Sequence[module_files.ModuleFiles],
+        kept: Mapping[pathlib.Path, module_files.ModuleFiles],
+    ) -> tuple[list[module_files.ModuleFiles], dict[pathlib.Path, str]]:
+        """Return one module of each name, and of those that were there before why they stay as they were."""
+        well = {path: files for path, files in kept.items() if not files.module.problem}
+        before = {files.module.name: well[path] for files in found if (path := files.module.path) in well}
+        refused: dict[pathlib.Path, str] = {}
+        modules: list[module_files.ModuleFiles] = []
+        for files in found:
+            name, path = files.module.name, files.module.path
+            first = before.get(name)
+            if first is None or first.module.path == path:
+                modules.append(files)
+            else:
+                refused[first.module.path] = module_files.same_name(name, first.module.path, path)
+                self._touched.discard(name)
+        modules = [before[each.module.name] if each.module.path in refused else each for each in modules]
+        return module_files.one_of_each_name(modules), refused
 
     def _refuse_new_problems(
         self,
         found: list[module_files.ModuleFiles],
         kept: Mapping[pathlib.Path, module_files.ModuleFiles],
+        refused: dict[pathlib.Path, str],
     ) -> None:
         """Leave as it was what changed so that modules can never run beside each other."""
-        refused: dict[pathlib.Path, str] = {}
         # Those that were refused before give way to those that changed now.
         for is_suspect in (self._refused.__contains__, lambda _path: True):
             wrong = requirements.problems([files.module for files in found])

@@ -302,15 +302,30 @@ async def test_a_new_module_that_is_wrong_is_there_and_cannot_run(bench: Bench) 
     assert "030-New" in bench.states[NEW].module.problem
 
 
-async def test_a_change_that_was_refused_as_a_whole_is_taken_in_later(bench: Bench) -> None:
-    bench.write("030-web/values.yaml", "")
+async def test_two_directories_of_one_name_hold_their_module_alone(bench: Bench) -> None:
+    bench.write("030-web/values.yaml", "web: {size: 3}")
+    bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 2}")
     bench.write("020-db/values.yaml", "dbEnabled: true\ndb: {a: 1}")
-    await bench.changed()
-    assert bench.own(DB) == {}
+    assert await bench.changed() == reactions.Reaction(runs=(DB,))
+    assert (bench.own(WEB), bench.own(DB)) == ({"size": 1}, {"a": 1})
+    assert "two directories hold a module named 'web'" in bench.states[WEB].wrong_files
+    assert (bench.states.refuses, bench.states[DB].wrong_files) == (True, "")
     (bench.root / "030-web" / "values.yaml").unlink()
     (bench.root / "030-web").rmdir()
-    assert await bench.changed() == reactions.Reaction(runs=(DB,))
-    assert bench.own(DB) == {"a": 1}
+    assert await bench.changed() == reactions.Reaction(runs=(WEB,))
+    assert (bench.own(WEB), bench.states[WEB].wrong_files) == ({"size": 2}, "")
+
+
+async def test_of_two_new_directories_of_one_name_the_first_is_there_and_cannot_run(bench: Bench) -> None:
+    for name in ("030-new", "040-new"):
+        bench.write(f"{name}/values.yaml", "newEnabled: true")
+    await bench.changed()
+    await bench.changed()
+    assert "two directories hold a module named 'new'" in bench.states[NEW].module.problem
+    (bench.root / "030-new" / "values.yaml").unlink()
+    (bench.root / "030-new").rmdir()
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    assert (bench.states[NEW].module.problem, bench.states[NEW].module.path.name) == ("", "040-new")
 
 
 async def test_a_change_that_fails_halfway_leaves_all_as_it_was(
@@ -509,11 +524,17 @@ async def test_keys_of_common_values_that_no_module_has_are_said_until_they_are_
     assert bench.states.refusals == []
 
 
-async def test_a_change_that_is_refused_as_a_whole_is_said_of_the_states(bench: Bench) -> None:
-    bench.write("030-web/values.yaml", "")
+async def test_a_change_that_is_refused_as_a_whole_is_said_of_the_states(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise TypeError("a defect")
+
     (bench.root / "020-db").rename(bench.root.with_name("away"))
-    await bench.changed()
-    assert "two directories hold a module named 'web'" in bench.states.refused
+    with monkeypatch.context() as patched:
+        patched.setattr(module_files, "in_run_order", fail)
+        await bench.changed()
+    assert "a defect" in bench.states.refused
     assert DB in bench.values.modules
 
 

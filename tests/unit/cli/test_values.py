@@ -374,6 +374,7 @@ def test_data_of_a_secret_that_is_not_base64_is_an_error(modules: Directory) -> 
     assert problem == "secret.yaml: data of a Secret must be base64; use stringData"
 
 
+@pytest.mark.slow  # it burns its whole time, as that of the worker's own tests does
 def test_a_schema_that_takes_for_ever_ends_with_a_sentence(
     modules: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

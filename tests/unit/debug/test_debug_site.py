@@ -128,36 +128,6 @@ async def test_modules_are_listed_as_the_go_operator_does_and_in_full(session: a
     assert document["modules"][1]["order"] == 20
 
 
-async def test_values_of_a_module_stand_alone_or_with_global_ones(session: aiohttp.ClientSession) -> None:
-    own = await json_at(session, "/module/web/values.json")
-    both = await json_at(session, "/module/web/values.json?global=true")
-    assert own == {"size": 2, "password": "***"}
-    assert both == {"global": {"domain": "example.org", "token": "***", "zone": "a"}, "web": own}
-
-
-async def test_config_is_what_the_config_map_says(session: aiohttp.ClientSession) -> None:
-    assert await json_at(session, "/module/web/config.json") == {"size": 2}
-    assert await json_at(session, "/global/config.json") == {"domain": "example.org", "token": "***"}
-    assert await json_at(session, "/module/web/config.json?global=1") == {
-        "global": {"domain": "example.org", "token": "***"},
-        "web": {"size": 2},
-    }
-
-
-async def test_global_values_stand_without_their_key(session: aiohttp.ClientSession) -> None:
-    expected = {"domain": "example.org", "token": "***", "zone": "a"}
-    assert await json_at(session, "/global/values.json") == expected
-
-
-async def test_patches_are_operations(session: aiohttp.ClientSession) -> None:
-    assert await json_at(session, "/module/web/patches.json") == [
-        {"op": "add", "path": "/web/password", "value": "***"}
-    ]
-    assert await json_at(session, "/global/patches.json") == [
-        {"op": "add", "path": "/global/zone", "value": "a"}
-    ]
-
-
 async def test_what_hooks_gave_is_told_whole_to_those_who_ask_for_sensitive_values(
     session: aiohttp.ClientSession,
 ) -> None:
@@ -210,23 +180,6 @@ async def test_what_is_sensitive_is_hidden_unless_it_is_asked_for(
         for query, found in texts.items()
     }
     assert shown == {"": [], "?showSensitive=true": paths}
-
-
-async def test_hooks_and_watched_resources_are_listed(session: aiohttp.ClientSession) -> None:
-    assert await json_at(session, "/global/list.json") == {
-        "globalHooks": ["pods.sh"],
-        "troubles": [],
-        "runningHooks": [],
-        "waitingBindings": [],
-        "answering": [],
-    }
-    assert await json_at(session, "/module/resource-monitor.json") == {
-        "web": [
-            {"resource": "v1/ConfigMap addons/web", "state": "present"},
-            {"resource": "v1/ConfigMap addons/gone", "state": "absent"},
-        ],
-        "kube-dns": "No monitor",
-    }
 
 
 async def test_queues_are_shown_with_their_failing_head(
@@ -296,14 +249,6 @@ async def test_global_is_not_a_module(session: aiohttp.ClientSession) -> None:
 async def set_level(session: aiohttp.ClientSession, **form: str) -> tuple[int, Any]:
     async with session.post("/config/set", data=form) as answer:
         return answer.status, await answer.json()
-
-
-async def test_the_level_of_the_log_can_be_set_for_a_time(
-    session: aiohttp.ClientSession, world: inspected.World
-) -> None:
-    status, row = await set_level(session, name="log.level", value="debug", duration="1m30s")
-    assert (status, row["value"], row["expiresIn"]) == (200, "debug", 90.0)
-    assert world.levels == ["debug"]
 
 
 WRONG_CHANGES: list[tuple[dict[str, str], str]] = [

@@ -51,23 +51,55 @@ def test_an_object_of_two_modules_is_the_later_ones_and_then_again_the_others(
     site.config(web="{a: d}", lateEnabled="false")
     operator.wait_until(lambda: site.deployed() == {"web": 3, "db": 1}, "they have run")
     assert [uid(site, name) for name in ("dropped", "left")] == before
-    # In maintenance nobody looks at the other one, which has it all the same.
+    # The other one has it in maintenance, too.
     held = uid(site, "held")
     (web / "templates" / "held.yaml").unlink()
     site.config(web="{a: e}", dbMaintenance="NoResourceReconciliation")
     operator.wait_until(lambda: site.deployed() == {"web": 4, "db": 1}, "the chart has lost it")
     operator.wait_idle()
-    assert uid(site, "held") == held
+    assert (uid(site, "held"), site.data("left")) == (held, of_db)
     (db / "templates" / "dropped.yaml").unlink()
     site.config(db="{a: c}", dbMaintenance=None)
     operator.wait_until(lambda: site.deployed().get("db") == 2, "it has run")
-    operator.wait_until(lambda: site.data("left") == of_db, "what it has is its own again")
     operator.wait_until(lambda: site.data("dropped") == of_web, "it is as the other chart has it")
     assert owner(site, "dropped") == "web"
     site.config(dbEnabled="false")
     operator.wait_until(lambda: site.data("left") == of_web, "it is as the other chart has it")
     operator.wait_until(lambda: site.revisions() == {"web": 4}, "the later one is gone")
     assert [uid(site, name) for name in ("dropped", "left")] == before
+    operator.stop()
+
+
+def test_what_a_module_in_maintenance_has_stays_its_own_also_over_a_restart(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    site.use_helm(helm)
+    web = site.module("010-web", {"a": "'{{ .Values.web.a }}'"}, values="web: {a: b}\nwebEnabled: true")
+    db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    for name in ("both", "dropped"):
+        add(web, name, of="web", only="web")
+        add(db, name, of="db")
+    operator = site.start().wait_ready()
+    before = [uid(site, name) for name in ("both", "dropped")]
+    site.config(web="{a: c}", dbMaintenance="NoResourceReconciliation")
+    operator.wait_until(lambda: site.deployed() == {"web": 2, "db": 1}, "it has run")
+    assert (site.data("both"), owner(site, "both")) == ({"of": "db"}, "db")
+    assert "belongs to db" in site.command("module", "describe", "web").stdout
+    operator.stop()
+    (web / "templates" / "dropped.yaml").unlink()
+    operator = site.start().wait_ready().wait_idle()
+    assert site.deployed() == {"web": 3, "db": 1}
+    assert (site.data("both"), owner(site, "both")) == ({"of": "db"}, "db")
+    assert [uid(site, name) for name in ("both", "dropped")] == before
+    # What another module does not have is nobody's to heal now.
+    site.delete("configmap", "both", "web")
+    operator.wait_until(lambda: site.data("web") is not None, "it is healed")
+    operator.wait_idle()
+    assert site.data("both") is None
+    site.config(dbMaintenance=None)
+    operator.wait_until(lambda: site.data("both") == {"of": "db"}, "it is healed")
+    operator.wait_idle()
+    assert (site.revisions(), uid(site, "dropped")) == ({"web": 3, "db": 1}, before[1])
     operator.stop()
 
 

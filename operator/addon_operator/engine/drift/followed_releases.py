@@ -48,6 +48,8 @@ class FollowedReleases:
         self._modules: set[names.ModuleName] = set()
         """Whose records are watched: also of releases of which nothing can be followed just now."""
         self._followed: dict[names.ModuleName, int] = {}
+        self.at_rest: set[names.ModuleName] = set()
+        """Whose releases have what they have, while nobody looks after it: those in maintenance."""
         self._not_before: dict[names.ModuleName, float] = {}
         self.unread: dict[names.ModuleName, bool] = {}
         """Releases of which nobody knows what they have, and whether that will not change by itself."""
@@ -60,13 +62,13 @@ class FollowedReleases:
 
     def begin(self, module: names.ModuleName, revision: int) -> None:
         """Follow the resources of this revision, unless one of the release is followed already."""
-        self._modules.add(module)
+        self._look_after(module)
         self._wanted.setdefault(module, revision)
         self._wake.set()
 
     def follow(self, module: names.ModuleName, revision: int) -> None:
         """Follow the resources of this revision from now on, also if the one before could not be read."""
-        self._modules.add(module)
+        self._look_after(module)
         self._wanted[module] = revision
         if not self.is_followed(module, revision):
             self._not_before.pop(module, None)
@@ -80,17 +82,32 @@ class FollowedReleases:
         """See :meth:`.ContentDrift.compare_again`."""
         self._content.compare_again(module, corrects=corrects)
 
-    def leave(self, module: names.ModuleName, *, is_there: bool = False) -> None:
-        """Follow nothing of the module's release any more; ``is_there``: it goes on having what it has."""
+    def _look_after(self, module: names.ModuleName) -> None:
+        self._modules.add(module)
+        if module in self.at_rest:
+            self.at_rest.discard(module)
+            self._followed.pop(module, None)
+
+    def leave(self, module: names.ModuleName) -> None:
+        """Follow nothing of the module's release any more."""
         self._modules.discard(module)
+        self.at_rest.discard(module)
         self._wanted.pop(module, None)
         self._followed.pop(module, None)
         self._not_before.pop(module, None)
         self.unread.pop(module, None)
-        if is_there:
-            self.unread[module] = True
         self._resources.unfollow(module)
         self._wake.set()
+
+    def rest(self, module: names.ModuleName, revision: int) -> None:
+        """Look after nothing of the module's release, which goes on having what this revision has."""
+        if module in self.at_rest and self._wanted.get(module) == revision:
+            return
+        self.leave(module)
+        # Until its record is read, it may have anything.
+        self.unread[module] = False
+        self.at_rest.add(module)
+        self._wanted[module] = revision
 
     def doubt(self, modules: Collection[names.ModuleName]) -> None:
         """Note of which modules nobody may look whether they have a release; what is followed is known."""
@@ -239,10 +256,14 @@ class FollowedReleases:
             self._wake.set()
         if module not in self._wanted:
             return
-        complete = await self._resources.follow(module, resources)
+        rests = module in self.at_rest
+        complete = await self._resources.follow(module, resources, rests=rests)
         self._content.begin(module, deployed)
         if module not in self._wanted:
             self._resources.unfollow(module)
+        elif rests is not (module in self.at_rest):
+            # Maintenance began, or ended, meanwhile.
+            self._wake.set()
         elif deployed is None:
             # It is followed when a revision is deployed.
             self._wanted.pop(module, None)

@@ -98,6 +98,8 @@ class WatchedResources(kind_watch.KindWatchListener):
         self._places = where
         self._listeners: list[ResourceListener] = []
         self._followed: dict[names.ModuleName, _ModuleResources] = {}
+        self._at_rest: dict[names.ModuleName, tuple[Watched, ...]] = {}
+        """What modules have whose objects nobody looks after: those in maintenance."""
         self._owners: dict[own_deletions.DeletedObject, set[names.ModuleName]] = {}
         """Which modules have an object, in whatever version."""
         self._open: dict[kind_watch.KindScope, kind_watch.KindWatch] = {}
@@ -110,15 +112,25 @@ class WatchedResources(kind_watch.KindWatchListener):
         """Tell the listener from now on what is missing and what returns."""
         self._listeners.append(listener)
 
-    async def follow(self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]) -> bool:
+    async def follow(
+        self,
+        module: names.ModuleName,
+        resources: Iterable[manifests.ManifestResource],
+        *,
+        rests: bool = False,
+    ) -> bool:
         """Follow exactly these resources of the module; say whether the kinds of all of them are known.
 
-        Raises what the client raises when the API server cannot be asked for kinds.
+        ``rests``: they are the module's, and nobody looks after them. Raises what the client raises when the
+        API server cannot be asked for kinds.
         """
         async with self._busy:
             resolved, complete = await self._resolve(module, resources)
-            await self._find_rights(resolved.watched)
-            self._replace(module, resolved)
+            if rests:
+                self._replace(module, None, at_rest=resolved.watched)
+            else:
+                await self._find_rights(resolved.watched)
+                self._replace(module, resolved)
         return complete
 
     def unfollow(self, module: names.ModuleName) -> None:
@@ -153,7 +165,8 @@ class WatchedResources(kind_watch.KindWatchListener):
     def modules_of(self, watched: Watched) -> frozenset[names.ModuleName]:
         """Return the modules that have a resource."""
         watch = self._open.get(self.scope_of(watched))
-        return frozenset() if watch is None else watch.wanting(watched.key)
+        wanting = frozenset[names.ModuleName]() if watch is None else watch.wanting(watched.key)
+        return wanting | (self._owners.get(watched.deletion_key, set()) & self._at_rest.keys())
 
     def owner(self, watched: Watched) -> names.ModuleName | None:
         """Return the module that an object belongs to: of those that have it the last in run order."""
@@ -179,11 +192,8 @@ class WatchedResources(kind_watch.KindWatchListener):
 
     def has_definition(self, name: str) -> bool:
         """Say whether a release has the CustomResourceDefinition of that name."""
-        key = kind_watch.ObjectKey("", name)
-        of_definitions = (
-            watch for scope, watch in self._open.items() if scope.resource.kind == crd_files.KIND
-        )
-        return any(watch.wanting(key) for watch in of_definitions)
+        group = crd_files.API_VERSION.partition("/")[0]
+        return own_deletions.DeletedObject(group, crd_files.KIND, None, name) in self._owners
 
     def view(self, module: names.ModuleName) -> list[Row] | None:
         """Return the module's resources, as ``module resource-monitor`` shows them.
@@ -247,15 +257,21 @@ class WatchedResources(kind_watch.KindWatchListener):
             if resource not in self._may_follow:
                 self._may_follow[resource] = await self.probe.may_follow_everywhere(resource)
 
-    def _replace(self, module: names.ModuleName, now: _ModuleResources | None) -> None:
+    def _replace(
+        self, module: names.ModuleName, now: _ModuleResources | None, *, at_rest: tuple[Watched, ...] = ()
+    ) -> None:
         before = self._followed.pop(module, _ModuleResources())
-        for each in before.watched:
+        had = {*before.watched, *self._at_rest.pop(module, ())}
+        for each in had:
             self._owners[each.deletion_key].discard(module)
         if now is not None:
             self._followed[module] = now
-            for each in now.watched:
-                self._owners.setdefault(each.deletion_key, set()).add(module)
-        for each in before.watched:
+        if at_rest:
+            self._at_rest[module] = at_rest
+        has = {*(now or _ModuleResources()).watched, *at_rest}
+        for each in has:
+            self._owners.setdefault(each.deletion_key, set()).add(module)
+        for each in had:
             if not self._owners.get(each.deletion_key, module):
                 del self._owners[each.deletion_key]
         for scope, keys in self._by_scope((now or _ModuleResources()).watched).items():
@@ -265,10 +281,10 @@ class WatchedResources(kind_watch.KindWatchListener):
         for scope, keys in self._by_scope(gone).items():
             self._open[scope].drop(module, keys)
         self._close_idle()
-        self._tell_shared(module, staying)
+        self._tell_shared(module, has)
         for listener in self._listeners:
             listener.followed(module)
-        self._tell_others(module, staying.symmetric_difference(before.watched))
+        self._tell_others(module, has ^ had)
 
     def _tell_others(self, module: names.ModuleName, passed: Iterable[Watched]) -> None:
         """Have others look at objects that may belong to them now, or did until now."""
@@ -284,7 +300,8 @@ class WatchedResources(kind_watch.KindWatchListener):
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
     ) -> tuple[manifests.ManifestResource, ...]:
         """Return the resources that another module has, too, and namespaces that it or the operator needs."""
-        homes = {self._places.of(name).namespace for name in self._followed if name != module}
+        others = self._followed.keys() | self._at_rest.keys()
+        homes = {self._places.of(name).namespace for name in others - {module}}
         homes.add(self._places.own_namespace)
         return tuple(
             each
@@ -346,10 +363,13 @@ class WatchedResources(kind_watch.KindWatchListener):
         """
         shared = self.of_others(module, resources)
         given_up = {key for each in shared for key in self._keys(module, each)}
-        now = self._followed.get(module)
-        if given_up and now is not None:
-            watched = tuple(each for each in now.watched if each.deletion_key not in given_up)
-            self._replace(module, dataclasses.replace(now, watched=watched))
+        now, resting = self._followed.get(module), self._at_rest.get(module, ())
+        if given_up and (now is not None or resting):
+            if now is not None:
+                watched = tuple(each for each in now.watched if each.deletion_key not in given_up)
+                now = dataclasses.replace(now, watched=watched)
+            at_rest = tuple(each for each in resting if each.deletion_key not in given_up)
+            self._replace(module, now, at_rest=at_rest)
         return shared
 
     def _keys(
@@ -372,7 +392,7 @@ class WatchedResources(kind_watch.KindWatchListener):
     def _tell_shared(self, module: names.ModuleName, watched: Iterable[Watched]) -> None:
         shared: dict[tuple[names.ModuleName, ...], list[str]] = {}
         for each in watched:
-            for other in self._open[self.scope_of(each)].wanting(each.key) - {module}:
+            for other in self.modules_of(each) - {module}:
                 shared.setdefault(tuple(sorted((module, other), key=self._places.turn)), []).append(str(each))
         for pair in [pair for pair in self._shared if module in pair and pair not in shared]:
             del self._shared[pair]

@@ -205,17 +205,22 @@ class ModuleReleases:
         """Watch over the releases that these enabled modules have already, whatever becomes of their runs."""
         for module in modules:
             revision = self._known.get(module)
-            if revision is not None and not self._values.maintenance(module):
+            if self._values.maintenance(module):
+                self.leave_alone([module])
+            elif revision is not None:
                 self._followed.begin(module, revision)
 
     def leave_alone(self, modules: Iterable[names.ModuleName]) -> None:
         """Watch over the releases of those of the modules no longer that are in maintenance.
 
-        A run would do it, too, but others may be before it.
+        They go on having what they have. A run would do it, too, but others may be before it.
         """
         for module in modules:
             if self._values.maintenance(module):
-                self._followed.leave(module, is_there=module in self._known)
+                if (revision := self._known.get(module)) is None:
+                    self._followed.leave(module)
+                else:
+                    self._followed.rest(module, revision)
                 self._drift.forget(module)
 
     async def ensure(
@@ -306,12 +311,13 @@ class ModuleReleases:
     async def _gaining(self, beside: names.ModuleName | None, *, looks: bool = False) -> str:
         """Name a module but this one that is new or changed and has yet to run; empty if there is none.
 
-        So counts one of whose release nobody knows what it has, also the one that has just run. With
-        ``looks``, one that fails, or whose release is not known for long, counts only if its chart has
-        something of what left releases.
+        So counts one of whose release nobody knows what it has, also the one that has just run, and one in
+        maintenance. With ``looks``, one that fails or is in maintenance, or whose release is not known for
+        long, counts only if its chart has something of what left releases.
         """
         await self._followed.follow_new()
-        unread = {name: lasts for name, lasts in self._followed.unread.items() if looks or name != beside}
+        unread = dict.fromkeys(self._followed.at_rest, True) | self._followed.unread
+        unread = {name: lasts for name, lasts in unread.items() if looks or name != beside}
         if soon := next((name for name, lasts in unread.items() if not lasts), ""):
             return soon
         for module, has_failed in self.to_run(unread):

@@ -13,7 +13,7 @@ from addon_operator.helm import places
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_errors
 from addon_operator.kube.informers import object_changes, watch_health
-from addon_operator.modules import manifests
+from addon_operator.modules import crd_files, manifests
 from tests.unit.engine import watching
 
 DB, WEB = watching.DB, watching.WEB
@@ -273,6 +273,33 @@ async def test_of_two_modules_that_give_up_the_same_the_second_one_is_the_last_t
     assert resources.give_up(watching.WEB, [dropped]) == (dropped,)
     assert resources.give_up(watching.DB, [dropped]) == ()
     assert resources.shared == {(watching.DB, watching.WEB): ("ConfigMap addons/b",)}
+
+
+async def test_what_a_module_in_maintenance_has_is_its_own_and_is_not_looked_after(bench: Bench) -> None:
+    resources = bench.resources
+    definition = dataclasses.replace(
+        watching.ROLE, kind=crd_files.KIND, api_version=crd_files.API_VERSION, namespaced=False
+    )
+    asked = [*watching.wanted("a", "b"), *watching.wanted("things.x", resource=definition)]
+    bench.cluster.kinds.append(definition)
+    # WEB runs last, so that what both have belongs to it.
+    await resources.follow(DB, watching.wanted("a"))
+    assert not resources.has_definition("things.x")
+    for rests in (False, True):
+        await resources.follow(WEB, asked, rests=rests)
+        assert resources.has_definition("things.x")
+        assert resources.owners(DB, asked) == dict.fromkeys(asked, WEB)
+        assert resources.shared == {(DB, WEB): ("ConfigMap addons/a",)}
+        assert resources.watched_of(WEB) is None or not rests
+    bench.cluster.sync()
+    assert (bench.missing(WEB), bench.missing(DB)) == ([], [])
+    assert len(bench.cluster.open) == 1
+    home = manifests.ManifestResource("v1", "Namespace", None, "addons")
+    assert resources.of_others(DB, [home]) == (home,)
+    assert resources.give_up(WEB, asked) == (asked[0],)
+    assert (resources.shared, bench.missing(DB)) == ({}, ["ConfigMap addons/a"])
+    resources.unfollow(WEB)
+    assert resources.owners(DB, asked) == {asked[0]: DB}
 
 
 async def test_objects_whose_kind_is_gone_are_told_from_those_whose_server_is_away() -> None:

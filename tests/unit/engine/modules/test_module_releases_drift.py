@@ -445,6 +445,44 @@ async def test_what_another_module_has_too_is_left_to_it_when_the_chart_drops_it
     assert bench.helm.given_up == ("ConfigMap a",)
 
 
+async def test_what_a_module_in_maintenance_has_too_is_its_own_before_any_run_of_it(bench: Bench) -> None:
+    await bench.see(1)
+    asked = watching.wanted("a", "b")
+    others = bench.followed.others_of(WEB, lambda: asyncio.sleep(0, ""))
+    assert await others.give_up(asked) == ()
+    bench.values.mode = "Suspended"
+    bench.releases.follow([watching.DB])
+    assert await others.give_up(asked) == (asked[0],)
+    reads = bench.helm.manifests_read
+    bench.releases.follow([watching.DB])
+    bench.values.mode = ""
+    assert await others.give_up(asked) == (asked[0],)
+    assert bench.helm.manifests_read == reads, "of the same revision nothing is read again"
+    assert bench.cluster.subscriptions == []
+    bench.releases.follow([watching.DB])
+    await bench.after(1)
+    assert bench.cluster.subscriptions != [], "it is looked after again"
+
+
+@pytest.mark.parametrize("begins", [True, False])
+async def test_maintenance_may_change_while_a_manifest_is_read(bench: Bench, *, begins: bool) -> None:
+    await bench.see(1)
+    bench.values.mode = "" if begins else "Suspended"
+    bench.releases.follow([WEB])
+
+    async def change(release: ModuleName) -> release_types.Deployed | None:
+        bench.values.mode = "Suspended" if begins else ""
+        bench.releases.follow([WEB])
+        return await read(release)
+
+    read, bench.helm.deployed = bench.helm.deployed, change  # type: ignore[method-assign]
+    await bench.followed.follow_new()
+    bench.helm.deployed = read  # type: ignore[method-assign]
+    await bench.followed.follow_new()
+    assert bench.watched == ([] if begins else ["a"])
+    assert bench.resources.owners(WEB, watching.wanted("a")) != {}
+
+
 async def drop(bench: Bench, error: errors.AddonOperatorError | None = None) -> None:
     """Have a module drop something while the record of the other release cannot be read."""
     await bench.see(1)

@@ -22,6 +22,7 @@ properties:
 x-kubernetes-validations:
 - {rule: "!has(self.mine) || !has(self.pin) || self.mine == self.pin", message: mine must be the pin}
 """
+DIFFERS = PINS.replace("self.mine == self.pin", "self.mine != self.pin").replace("must be the", "is the")
 SCHEMA = """\
 type: object
 properties:
@@ -140,8 +141,9 @@ def test_who_may_not_read_the_secret_does_not_find_it_by_asking(
     site: operator_site.Site, devcluster: handle.DevCluster, kubectl: Kubectl
 ) -> None:
     (module(site, "010-web") / "openapi" / "config-values.yaml").write_text(PINS)
-    site.config(web="color: green")
-    site.secret(web="pin: 42")
+    (module(site, "020-api") / "openapi" / "config-values.yaml").write_text(DIFFERS)
+    site.config(web="color: green", api="color: green")
+    site.secret(web="pin: 42", api="pin: 42")
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "update", "patch"]}
     site.create("role", "edits", {"rules": [rule]})
     group = "rbac.authorization.k8s.io"
@@ -149,6 +151,8 @@ def test_who_may_not_read_the_secret_does_not_find_it_by_asking(
     reference = {"apiGroup": group, "kind": "Role", "name": "edits"}
     site.create("rolebinding", "edits", {"roleRef": reference, "subjects": [asker]})
     asks = ("--as=asker", "--dry-run=server")
+    other = {**asker, "name": "other"}
+    site.create("rolebinding", "edits-too", {"roleRef": reference, "subjects": [other]})
     with admitting.admitting(site, devcluster) as running:
         running.wait_until(
             lambda: "mine must be the pin" in kubectl.answer(web="mine: 7"),
@@ -157,14 +161,21 @@ def test_who_may_not_read_the_secret_does_not_find_it_by_asking(
         told = kubectl.set(*asks, web="mine: 0\ncolor: blue").stderr
         assert "web.color: must be one of" in told
         assert "mine must be the pin" not in told
-        said = {kubectl.set(*asks, web=f"mine: {number}").stderr for number in range(1, 6)}
+        said = {kubectl.set(*asks, web=f"mine: {number}").stderr for number in range(1, 5)}
         [only] = said
         assert "refused, by a rule that looks at values of the Secret" in only
         for number in (6, 42):
             assert (
-                "5 edits were refused within 10 minutes" in kubectl.set(*asks, web=f"mine: {number}").stderr
+                "5 edits were compared within 10 minutes" in kubectl.set(*asks, web=f"mine: {number}").stderr
             )
         assert kubectl.set("--dry-run=server", web="mine: 42").returncode == 0
+        # A rule that refuses only the right guess tells as much by what it takes.
+        by_other = ("--as=other", "--dry-run=server")
+        for number in range(1, 6):
+            assert kubectl.set(*by_other, api=f"mine: {number}").returncode == 0
+        late = kubectl.set(*by_other, api="mine: 42").stderr
+        assert "5 edits were compared within 10 minutes" in late
+        assert "mine is the pin" in kubectl.answer(api="mine: 42")
 
         # What passes unchecked is shown to everybody who sees Events or Module objects.
         forced = kubectl.set("--field-manager=addon-operator", web="mine: 7")

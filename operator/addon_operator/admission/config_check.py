@@ -2,8 +2,9 @@
 
 import asyncio
 import collections
+import hashlib
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,13 +18,14 @@ _OFTEN: Final = 5
 _OFTEN_OF_ALL: Final = 50
 _WITHIN_SECONDS: Final = 600.0
 _USERS: Final = 1000
+_ASKED: Final = 1000
 _SPEAKS_AGAINST: Final = "data: refused, by a rule that looks at values of the Secret, which you may not read"
 _TOO_OFTEN: Final = (
-    f"{_OFTEN} edits were refused within {_WITHIN_SECONDS / 60:.0f} minutes because of values of a Secret "
+    f"{_OFTEN} edits were compared within {_WITHIN_SECONDS / 60:.0f} minutes with values of a Secret "
     "that you may not read; wait some minutes, or ask somebody who may"
 )
 _TOO_OFTEN_OF_ALL: Final = (
-    f"{_OFTEN_OF_ALL} edits of all users did not fit values of the Secret within "
+    f"{_OFTEN_OF_ALL} edits of all users were compared with values of the Secret within "
     f"{_WITHIN_SECONDS / 60:.0f} minutes; wait some minutes"
 )
 _WARNING_MAX: Final = 256
@@ -45,6 +47,8 @@ class Findings(msgspec.Struct, frozen=True):
     """What is wrong besides, as it would not be without the values of the Secret."""
     warnings_of_secret: Sequence[str] = ()
     """Warnings that may say something of the Secret."""
+    compared: Collection[str] = ()
+    """Keys of which rules or programs saw values of the Secret, whatever they found."""
 
 
 MayRead = Callable[[reviews.Review], Awaitable[bool]]
@@ -64,10 +68,12 @@ class ConfigCheck(reviews.ReviewHandler):
         self._writer = writer
         self._may_read = may_read
         self._clock = clock
-        self._refused_at: dict[str, collections.deque[float]] = {}
-        """By user who may not read the Secret: when edits were refused because of its values."""
-        self._unfit: collections.deque[float] = collections.deque(maxlen=_OFTEN_OF_ALL)
-        """When edits did not fit values of the Secret; who reaches the port can say to be anybody."""
+        self._answered_at: dict[str, collections.deque[float]] = {}
+        """By user who may not read the Secret: when edits were answered that were compared with it."""
+        self._compared_at: collections.deque[float] = collections.deque(maxlen=_OFTEN_OF_ALL)
+        """The same of all users; who reaches the port can say to be anybody."""
+        self._asked: dict[tuple[str, str], None] = {}
+        """Keys and texts of which that is known: who asks once more learns nothing."""
         self._turns = weakref.WeakValueDictionary[str, asyncio.Lock]()
         """Of users whose edits are being checked."""
 
@@ -88,21 +94,22 @@ class ConfigCheck(reviews.ReviewHandler):
     async def _decide(
         self, review: reviews.Review, data: Data, before: Data, not_read: Sequence[str]
     ) -> reviews.ReviewVerdict:
-        if self._is_full(self._refused_at.get(review.user)):
+        if self._is_full(self._answered_at.get(review.user)):
             return reviews.ReviewVerdict(allowed=False, message=_TOO_OFTEN)
         findings = await self._check(data, before)
         # Of many at once none is answered that is too many, whatever the answer would be.
-        if self._is_full(self._unfit):
+        if self._is_full(self._compared_at):
             return reviews.ReviewVerdict(allowed=False, message=_TOO_OFTEN_OF_ALL)
         violations, shown = [*findings.violations], [*not_read, *findings.warnings]
-        if findings.of_secret or findings.warnings_of_secret:
-            self._unfit.append(self._clock.monotonic())
+        if self._is_new(data, findings.compared) or findings.of_secret or findings.warnings_of_secret:
+            self._compared_at.append(self._clock.monotonic())
             if await self._may_read(review):
                 violations += findings.of_secret
                 shown += findings.warnings_of_secret
-            elif findings.of_secret:
-                violations.append(_SPEAKS_AGAINST)
+            else:
+                # That it fits tells as much as that it does not: a rule may refuse only the right guess.
                 self._note(review.user)
+                violations += [_SPEAKS_AGAINST] if findings.of_secret else []
         warnings = [text[:_WARNING_MAX] for text in shown]
         if not violations:
             return reviews.ReviewVerdict(warnings=warnings)
@@ -110,20 +117,32 @@ class ConfigCheck(reviews.ReviewHandler):
         causes = [reviews.cause(violation) for violation in violations]
         return reviews.ReviewVerdict(allowed=False, message=message, causes=causes, warnings=warnings)
 
-    def _is_full(self, refused: collections.deque[float] | None) -> bool:
-        """Say whether so many edits were refused that nothing is checked for now."""
+    def _is_full(self, answered: collections.deque[float] | None) -> bool:
+        """Say whether so many edits were answered that nothing is checked for now."""
         return (
-            refused is not None
-            and len(refused) == refused.maxlen
-            and self._clock.monotonic() - refused[0] < _WITHIN_SECONDS
+            answered is not None
+            and len(answered) == answered.maxlen
+            and self._clock.monotonic() - answered[0] < _WITHIN_SECONDS
         )
 
     def _note(self, user: str) -> None:
-        refused = self._refused_at.pop(user, None) or collections.deque(maxlen=_OFTEN)
-        refused.append(self._clock.monotonic())
-        self._refused_at[user] = refused
-        while len(self._refused_at) > _USERS:
-            del self._refused_at[next(iter(self._refused_at))]
+        answered = self._answered_at.pop(user, None) or collections.deque(maxlen=_OFTEN)
+        answered.append(self._clock.monotonic())
+        self._answered_at[user] = answered
+        while len(self._answered_at) > _USERS:
+            del self._answered_at[next(iter(self._answered_at))]
+
+    def _is_new(self, data: Data, compared: Collection[str]) -> bool:
+        """Say whether something is compared with the Secret that was not before."""
+        digests = [
+            (key, hashlib.sha256(data.get(key, "").encode(errors="surrogatepass")).hexdigest())
+            for key in compared
+        ]
+        new = [each for each in digests if each not in self._asked]
+        self._asked |= dict.fromkeys(new)
+        while len(self._asked) > _ASKED:
+            del self._asked[next(iter(self._asked))]
+        return bool(new)
 
     def _is_edit(self, review: reviews.Review) -> bool:
         stored = review.object or {}

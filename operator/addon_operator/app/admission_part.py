@@ -115,7 +115,7 @@ class ConfigChecks:
     ) -> config_check.Findings:
         running = self._running
         began = time.monotonic()
-        with settings_checks.within(EDIT_SECONDS) as odd:
+        with settings_checks.within(EDIT_SECONDS) as question:
             violations = self._violations(running, data, before, secret)
             has_secret = bool(secret) if running is None else running.has_secret
             alone = violations
@@ -126,7 +126,7 @@ class ConfigChecks:
         plain = {text for text, sees_secret in violations if not sees_secret}
         plain &= {text for text, _ in alone}
         now, was = self._switches(data), self._switches(before)
-        known_before = set(was.warnings)
+        known_before, odd = set(was.warnings), question.warnings
         warnings = [text for text in now.warnings if text not in known_before]
         warnings += self._slips({key: text for key, text in data.items() if before.get(key) != text})
         return config_check.Findings(
@@ -134,6 +134,7 @@ class ConfigChecks:
             [*warnings, *self._removed_with(now, was), *(() if has_secret else odd)],
             tuple(text for text, _ in violations if text not in plain),
             odd if has_secret else (),
+            question.compared,
         )
 
     def _violations(

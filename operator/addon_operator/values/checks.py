@@ -35,6 +35,8 @@ class Checks:
         said, secret = config.section(own.key), config.secret_section(own.key)
         # What the ConfigMap says of a disabled module is in force for nobody.
         is_first = module is not None and not self._store.flag(module).enabled
+        if secret and own.has_rules:
+            settings_checks.note_compared(own.key)
         violations = own.config_violations(said, secret, is_first=is_first)
         if not violations and module is not None and own.has_chart:
             over = self._store.section_of(None)
@@ -53,6 +55,8 @@ class Checks:
         """Return what programs of the module have against settings that the schema takes."""
         own, violations = self._store.section_of(module), []
         verdicts = self._store.settings_verdicts(module, settings)
+        if verdicts and secret:
+            settings_checks.note_compared(own.key)
         hide = own.hiding_texts(settings, secret) if verdicts else str
         for verdict in verdicts:
             for text in verdict.warnings:

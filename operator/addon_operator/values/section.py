@@ -183,6 +183,13 @@ class Section:
         return self._schemas.values is not None
 
     @property
+    def has_rules(self) -> bool:
+        """Whether a schema has rules in CEL, which may compare one value with another."""
+        return any(
+            each is not None and each.has_rules for each in (self._schemas.config, self._schemas.values)
+        )
+
+    @property
     def has_chart(self) -> bool:
         """Whether there is a chart that may have a schema of its own."""
         return self._schemas.chart is not None

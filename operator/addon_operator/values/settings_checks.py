@@ -53,21 +53,26 @@ NO_PROGRAMS: Final = _NoPrograms()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Question:
+class Question:
+    """What is asked together, and what turned up besides what is wrong."""
+
     until: float
-    warnings: list[str]
+    """When all of it has to be answered, by the monotonic clock."""
+    warnings: list[str] = dataclasses.field(default_factory=list)
+    compared: set[str] = dataclasses.field(default_factory=set)
+    """Sections of which rules or programs saw values of the Secret beside those of the ConfigMap."""
 
 
-_QUESTION: Final = contextvars.ContextVar[_Question | None]("_QUESTION", default=None)
+_QUESTION: Final = contextvars.ContextVar[Question | None]("_QUESTION", default=None)
 
 
 @contextlib.contextmanager
-def within(seconds: float) -> Iterator[list[str]]:
-    """Bound all that the block asks for together to so many seconds; the list gets all warnings."""
-    question = _Question(time.monotonic() + seconds, [])
+def within(seconds: float) -> Iterator[Question]:
+    """Bound all that the block asks for together to so many seconds."""
+    question = Question(time.monotonic() + seconds)
     token = _QUESTION.set(question)
     try:
-        yield question.warnings
+        yield question
     finally:
         _QUESTION.reset(token)
 
@@ -83,3 +88,10 @@ def warn(text: str) -> None:
     question = _QUESTION.get()
     if question is not None and text not in question.warnings:
         question.warnings.append(text)
+
+
+def note_compared(key: str) -> None:
+    """Note that what is said of a section may depend on values of the Secret."""
+    question = _QUESTION.get()
+    if question is not None:
+        question.compared.add(key)

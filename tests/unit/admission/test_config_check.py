@@ -176,6 +176,32 @@ async def test_who_may_not_read_the_secret_is_told_only_that_it_speaks_against_i
     assert (await guess(42)).allowed
 
 
+class Differing:
+    """A rule wants what is proposed to differ from the number in the Secret."""
+
+    async def findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
+        wrong = ("web: the pins must differ",) if data["web"] == "pin: 42" else ()
+        return config_check.Findings((), (), wrong, (), {"web"})
+
+
+async def test_that_an_edit_fits_the_secret_is_told_no_more_often_than_that_it_does_not() -> None:
+    async def nobody_may(_: reviews.Review) -> bool:
+        return False
+
+    check = config_check.ConfigCheck(
+        "addons", "values", Differing().findings, operator, nobody_may, clocks.Pauses()
+    )
+
+    async def guess(number: int, user: str) -> bool:
+        review = msgspec.structs.replace(EDIT, object=body({"web": f"pin: {number}"}), user=user)
+        return (await check.decide(review)).allowed
+
+    assert [await guess(7, "somebody") for _ in range(20)] == [True] * 20, "to ask again tells nothing"
+    assert [await guess(number, "somebody") for number in range(8, 13)] == [True] * 4 + [False]
+    many = [await guess(number, f"user-{number}") for number in range(1000, 1100)]
+    assert many == [True] * 45 + [False] * 55, "who says to be many is answered fifty times in all"
+
+
 @pytest.mark.parametrize("says_who_may", [True, False])
 async def test_who_says_to_be_many_users_is_answered_fifty_times_about_the_secret(
     *, says_who_may: bool

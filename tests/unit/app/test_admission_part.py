@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import collections
+import json
 import pathlib
 import textwrap
 import threading
@@ -196,6 +197,26 @@ async def test_before_the_engine_is_there_an_edit_is_checked_with_the_values_sec
     checks.read(values_secret.ValuesSecret(kube, "addons", "values"))
     found = (await checks.findings({"must": "{}"}, {})).violations
     assert [violation.partition(":")[0] for violation in found] == places
+
+
+async def test_sections_are_named_whose_rules_see_values_of_the_secret_though_they_take_these(
+    tmp_path: pathlib.Path, server: api_server.ApiServer, kube: client.KubeClient
+) -> None:
+    differ = {"rule": "!has(self.mine) || self.mine != self.pin", "message": "must differ"}
+    plain = {"type": "object", "properties": {key: {"type": "string"} for key in ("pin", "mine")}}
+    ruled = {**plain, "x-kubernetes-validations": [differ]}
+    for name, schema in {"ruled": ruled, "plain": plain, "other": ruled}.items():
+        (tmp_path / name / "openapi").mkdir(parents=True)
+        (tmp_path / name / "openapi" / "config-values.yaml").write_text(json.dumps(schema))
+        (tmp_path / name / "values.yaml").write_text(f"{name}Enabled: true")
+    loaded = settings_loading.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
+    checks = admission_part.ConfigChecks(module_files.load([tmp_path], 1), loaded)
+    secret = holding(ruled="pin: '0042'", plain="pin: '0042'")
+    server.on("GET", "/api/v1/namespaces/addons/secrets/values", secret)
+    checks.read(values_secret.ValuesSecret(kube, "addons", "values"))
+    found = await checks.findings({"ruled": "mine: '0041'", "plain": "mine: '0042'", "other": "{}"}, {})
+    assert (found.violations, found.of_secret, set(found.compared)) == ((), (), {"ruled"})
+    # Were one hidden, it would be the right one.
 
 
 async def test_large_values_are_checked_as_well(checks: admission_part.ConfigChecks) -> None:

@@ -192,7 +192,15 @@ HELD: Final = {
         "is told only that such a rule failed": (
             "integration/test_config_webhook.py::test_who_may_not_read_the_secret_does_not_find_it_by_asking"
         ),
-        "after fifty edits that do not fit the Secret": (
+        "That it did not fail tells as much": (
+            "unit/admission/test_config_check.py::"
+            "test_that_an_edit_fits_the_secret_is_told_no_more_often_than_that_it_does_not"
+        ),
+        "Only edits of sections count that have rules": (
+            "unit/app/test_admission_part.py::"
+            "test_sections_are_named_whose_rules_see_values_of_the_secret_though_they_take_these"
+        ),
+        "after fifty such edits": (
             "unit/admission/test_config_check.py::"
             "test_who_says_to_be_many_users_is_answered_fifty_times_about_the_secret"
         ),

@@ -277,9 +277,9 @@ class _ValuesCheck:
         is_off = module is not None and not values.flag(module).enabled
         reported = set()
         lines = value_origins.SourceLines()
-        with settings_checks.within(_PROGRAM_SECONDS) as odd:
+        with settings_checks.within(_PROGRAM_SECONDS) as question:
             violations = checks.Checks(values).section_violations(module)
-        for text in odd:
+        for text in question.warnings:
             self._add(Level.WARNING, subject, text, Rule.VALUES)
         for violation in violations:
             reported.add(violation.path)

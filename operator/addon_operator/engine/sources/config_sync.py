@@ -242,9 +242,9 @@ class ConfigSync:
         def bounded() -> tuple[configured_object.ConfigState, list[str]]:
             with (
                 self._values.inspector.within(LOOK_SECONDS),
-                settings_checks.within(LOOK_SECONDS) as warnings,
+                settings_checks.within(LOOK_SECONDS) as question,
             ):
-                return look(), warnings
+                return look(), question.warnings
 
         state, warnings = await threads.run(threads.EDITS, bounded)
         for warning in warnings:

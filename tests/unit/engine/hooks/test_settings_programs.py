@@ -254,8 +254,8 @@ def test_messages_and_warnings_show_nothing_that_is_sensitive(
     body = "text = f'{settings[\"password\"]} is in a list'\n"
     body += "sys.stderr.write(json.dumps({'valid': False, 'message': text, 'warnings': [text]}))\nsys.exit(1)"
     program = write(hooks, body)
-    with settings_checks.within(60) as warnings:
+    with settings_checks.within(60) as question:
         (said,) = violations(asked, hooks, config(password="letmein!"))
     assert said.startswith("someModule: *** is in a list")
-    assert warnings == [f"someModule: *** is in a list ({program} hook check)"]
-    assert json.dumps([said, warnings]).count("letmein") == 0
+    assert question.warnings == [f"someModule: *** is in a list ({program} hook check)"]
+    assert json.dumps([said, question.warnings]).count("letmein") == 0

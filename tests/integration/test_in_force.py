@@ -360,7 +360,7 @@ def test_what_others_make_of_records_and_module_objects_is_seen_and_put_right(
     assert site.data("told") == {"color": "brown"}
     assert site.command("module", "run", "told").returncode == 0
     operator.wait_until(lambda: site.data("told") == {"color": "green"}, "a run puts it right")
-    operator.wait_until(lambda: shown.condition("told", "Ready")["status"] == "True", "and says so")
+    operator.wait_until(lambda: shown.condition("told", "Ready")["reason"] == "RunSucceeded", "and says so")
 
     before = shown.get("kept")
     assert before is not None

@@ -77,7 +77,7 @@ class Tools:
         self.running_hooks = running_hooks.RunningHooks(programs)
         """What runs the programs of hooks, and Helm, where this replica leads."""
         self.warned: Callable[[names.ModuleName, str], None] = lambda *_: None
-        """Gets what Helm and the API server warn of a module's release."""
+        """Gets what Helm and the API server warn of in a module's release as it is."""
         self._of_hooks: hook_metrics.HookMetrics | None = None
         self._workspace = workspace
         self._ram: pathlib.Path | None = None
@@ -146,7 +146,8 @@ class Tools:
         workspace = self._workspace / "helm"
         workspace.mkdir(mode=0o700)
         environ = {**self.environ, "HELM_DRIVER": settings.helm_driver}
-        return command.Helm(helm, target, environ, workspace, self.running_hooks, self._warn_of_helm)
+        tell = self._warn_of_helm, self._doubt
+        return command.Helm(helm, target, environ, workspace, self.running_hooks, *tell)
 
     def _chart_cache(self, helm: command.Helm) -> chart_cache.ChartCache:
         access = chart_access.Access(self.settings.chart_credentials, self.settings.chart_ca_file)
@@ -174,8 +175,9 @@ class Tools:
 
     def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
         self.log.warning(text, module=module, source="helm")
-        if not text.startswith(command.ABOUT_THE_KUBECONFIG):
-            self.warned(module, text)
+
+    def _doubt(self, module: names.ModuleName, text: str) -> None:
+        self.warned(module, text)
 
     def hook_processes(self, *, alone: bool = False) -> hook_processes.HookProcesses:
         """Make what runs hooks and ``enabled`` scripts; ``alone``: whether or not this replica leads."""

@@ -36,7 +36,7 @@ MOST_WARNINGS: Final = 50
 MOST_CHARS: Final = 20_000
 """Characters that all warnings of one call have together."""
 _LONGEST_WARNING: Final = 2000
-ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
+_ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
 """Begins warnings that no module is the cause of: they are logged once, not with each call."""
 
 
@@ -104,8 +104,8 @@ class _Said:
 class Helm:
     """A helm binary, the cluster it works on, and how it is started.
 
-    ``workspace`` is a private directory for Helm's caches; ``on_warning`` gets the module and each warning of
-    Helm or the API server.
+    ``workspace`` is a private directory for Helm's caches; ``on_warning`` gets the module and each warning,
+    ``on_doubt`` those that are true of the release as it is, not only of the call that is made.
     """
 
     def __init__(
@@ -116,6 +116,7 @@ class Helm:
         workspace: pathlib.Path,
         programs: children.Children,
         on_warning: WarningHandler,
+        on_doubt: WarningHandler = lambda *_: None,
     ) -> None:
         self.binary = binary
         self.workspace = workspace.absolute()
@@ -126,8 +127,14 @@ class Helm:
         self._programs = programs
         self._bounds = children.ChildBounds(target.memory, cpu_seconds=helm_bounds.CPU_SECONDS)
         self.warn = on_warning
-        """Hands on a warning about a module's release."""
+        """Hands on a warning about what is done with a module's release."""
+        self._on_doubt = on_doubt
         self._said: set[str] = set()
+
+    def doubt(self, module: names.ModuleName, text: str) -> None:
+        """Hand on a warning that is true of a module's release as it is."""
+        self.warn(module, text)
+        self._on_doubt(module, text)
 
     async def run_changing(
         self,
@@ -196,7 +203,7 @@ class Helm:
         finally:
             if said.left_out:
                 more = f"helm {call.called(arguments[0])}: {said.left_out} more lines with warnings"
-                self.warn(call.module, f"{more} are left out; the first {len(said.texts)} are shown")
+                self.doubt(call.module, f"{more} are left out; the first {len(said.texts)} are shown")
         if result.timed_out:
             raise helm_errors.HelmTimeoutError(
                 call.module,
@@ -251,14 +258,16 @@ class Helm:
         text = messages.warning_text(line)
         if text is None or text in self._said or not said.is_news(text):
             return
-        if text.startswith(ABOUT_THE_KUBECONFIG) and len(self._said) < MOST_WARNINGS:
+        is_of_ours = text.startswith(_ABOUT_THE_KUBECONFIG)
+        if is_of_ours and len(self._said) < MOST_WARNINGS:
             self._said.add(text)
         if call.on_unknown_field is not None and messages.unknown_field(text) is not None:
             call.on_unknown_field(text)
             return
         shown = call.redact(text)
         is_long = len(shown) > _LONGEST_WARNING
-        self.warn(call.module, f"{shown[:_LONGEST_WARNING]}…" if is_long else shown)
+        hand_on = self.warn if is_of_ours else self.doubt
+        hand_on(call.module, f"{shown[:_LONGEST_WARNING]}…" if is_long else shown)
 
 
 def _plugin(script: str) -> dict[str, object]:

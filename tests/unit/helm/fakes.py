@@ -440,6 +440,8 @@ class World:
         default_factory=lambda: capabilities.Capabilities("v1.36.3", frozenset({"v1", "apps/v1"}))
     )
     warnings: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    doubts: list[str] = dataclasses.field(default_factory=list)
+    """Those of them that are true of a release as it is."""
     capability_reads: int = 0
     take_ownership: release_types.TakeOwnership = release_types.TakeOwnership.ALWAYS
     live: "LiveCluster" = dataclasses.field(default_factory=LiveCluster)
@@ -466,7 +468,7 @@ class World:
         major, minor = (int(part) for part in self.version.removeprefix("v").split(".")[:2])
         found = binary.HelmBinary(pathlib.Path("/bin/helm"), self.version, major, minor)
         target = command.HelmTarget(NAMESPACE)
-        helm = command.Helm(found, target, {}, self.workspace, self.helm, self._warn)
+        helm = command.Helm(found, target, {}, self.workspace, self.helm, self._warn, self._doubt)
         clock = FakeClock()
         reader = capabilities.CapabilityReader(self._capabilities, clock)
         return release_planning.ReleasePlanner(
@@ -489,3 +491,6 @@ class World:
 
     def _warn(self, module: names.ModuleName, text: str) -> None:
         self.warnings.append((module, text))
+
+    def _doubt(self, _: names.ModuleName, text: str) -> None:
+        self.doubts.append(text)

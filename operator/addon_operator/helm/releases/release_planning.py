@@ -367,7 +367,7 @@ class ReleasePlanner:
             return None
         if release.cause_whatever_the_inputs(state, state.revision) is not None:
             return None
-        self.helm.warn(request.module, told)
+        self.helm.doubt(request.module, told)
         return release.Skip(release.SkippedBy.INPUTS, told)
 
     async def _stays(

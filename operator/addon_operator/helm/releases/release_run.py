@@ -511,7 +511,7 @@ class ReleaseRun:
         """Say which objects of the manifest have the fields that the API server does not know."""
         chart = self._request.directory
         for text in await asyncio.to_thread(unknown_fields.told, manifest, warnings, chart):
-            self._helm.warn(self._request.module, self._request.redact(text))
+            self._helm.doubt(self._request.module, self._request.redact(text))
 
     def _held_back(
         self, plan: release_planning.ReleasePlan, error: helm_errors.HelmError
@@ -586,7 +586,7 @@ class ReleaseRun:
                 return inputs.rendered_to(await self._checksum(plan, inputs, applied))
         except helm_errors.HelmError as error:
             text = f"the release is installed, but an upgrade of it would fail: {error.message}"
-            self._helm.warn(self._request.module, text)
+            self._helm.doubt(self._request.module, text)
             return inputs.rendered_to(applied or await self._checksum_of_record())
 
     async def _as_seen_now(

@@ -174,7 +174,7 @@ class ChartRenderer:
         if refused is None or not refused.told:
             return files
         for text in refused.told:
-            self._helm.warn(request.module, text)
+            self._helm.doubt(request.module, text)
         changes = dataclasses.replace(inputs.changes, once=refused.is_twice, nulls=refused.nulls)
         write = functools.partial(render_inputs.write_changes, changes, files.values.parent, "once.json")
         return dataclasses.replace(files, changes=await asyncio.to_thread(write))

@@ -183,6 +183,7 @@ async def test_a_failed_revision_that_others_changed_is_rolled_back_and_nothing_
     assert isinstance(outcome, helm_errors.RolledBackError)
     assert (forging.api.content("web", 2)["manifest"], forging.api.content("web", 2)["hooks"]) == ("", [])
     assert "revision 2 was made or changed by others: nothing is deleted by it" in told(forging)
+    assert forging.doubts == [], "that is over, and true of no release as it is"
 
 
 @pytest.mark.parametrize("unhealthy", [False, True])

@@ -339,6 +339,7 @@ async def test_the_objects_are_named_that_have_a_field_which_the_api_server_does
     with pytest.raises(helm_errors.HelmError) if fails else contextlib.nullcontext():
         await world.manager().ensure(asked(module_dir, size=2))
     told = [text for _, text in world.warnings if "unknown field" in text]
+    assert [text for text in world.doubts if "unknown field" in text] == told
     in_chart = f"({module_dir}/templates"
     assert told[-3:] == [
         (

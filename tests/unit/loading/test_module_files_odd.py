@@ -109,7 +109,7 @@ def test_what_is_odd_in_charts_definitions_and_hooks_is_an_error_of_its_module(
     for files in loaded.modules:
         use(files, values)
     assert [record.getMessage() for record in log.records] == [], "no defect"
-    findings = module_lint.lint(values_files.FilesToCheck((tmp_path,), tmp_path / "none", 1)).findings
+    findings = module_lint.of_all([values_files.FilesToCheck((tmp_path,), tmp_path / "none", 1)]).findings
     wrong = {files.module.name for files in loaded.modules if files.module.problem}
     assert wrong <= {found.subject for found in findings}
 

@@ -66,14 +66,17 @@ _HELM_4: Final = 4
 
 
 def check(
-    places: values_files.FilesToCheck, broken: Collection[str], environ: Mapping[str, str] = os.environ
+    places: values_files.FilesToCheck,
+    found: Sequence[module_files.ModuleFiles],
+    broken: Collection[str],
+    environ: Mapping[str, str] = os.environ,
 ) -> values_check.ValuesReport:
     """Render all charts that can be rendered, and look at what comes out.
 
-    ``broken``: modules whose charts cannot be read, as is known already. The report's notes say what was not
-    looked at.
+    ``found``: the modules that are :func:`readable`; ``broken``: those whose charts cannot be read, as is
+    known already. The report's notes say what was not looked at.
     """
-    files = [each for each in readable(places) if each.module.name not in broken]
+    files = [each for each in found if each.module.name not in broken]
     charts = [each.module for each in files if _is_rendered(each.module, places.only)]
     if not charts:
         return values_check.ValuesReport((), 0)

@@ -47,29 +47,58 @@ _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
 _Found = Iterator[values_check.Finding]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Read:
+    """The modules of some places, read once for all that is looked at."""
+
+    places: values_files.FilesToCheck
+    modules: Sequence[model.Module]
+    """Those that are looked at."""
+    readable: Sequence[module_files.ModuleFiles]
+    """All that can be read: others may read their values."""
+
+    @property
+    def chosen(self) -> list[module_files.ModuleFiles]:
+        only = self.places.only
+        return [
+            each
+            for each in self.readable
+            if only in (None, each.module.path.name) and not each.module.problem
+        ]
+
+
+def _read(places: values_files.FilesToCheck) -> _Read:
+    return _Read(places, tuple(_modules(places)), chart_renders.readable(places))
+
+
 def of_all(
     all_places: Sequence[values_files.FilesToCheck], *, strict: bool = False
 ) -> values_check.ValuesReport:
     """Look at modules of several places, and leave out what comments in their files ignore."""
-    reports = [lint(each, strict=strict) for each in all_places]
-    report = values_check.joined([*reports, of_several(all_places)])
-    known = lint_places.without_ignored(report.findings, directories(all_places), _charts(all_places))
+    all_read = [_read(each) for each in all_places]
+    reports = [_lint(each, strict=strict) for each in all_read]
+    report = values_check.joined([*reports, _of_several(all_read)])
+    known = lint_places.without_ignored(report.findings, _directories(all_read), _charts(all_read))
     return dataclasses.replace(report, findings=known.findings, ignored=known.count)
 
 
 def directories(all_places: Sequence[values_files.FilesToCheck]) -> dict[str, pathlib.Path]:
     """Return where the modules lie, by their names, and the global hooks."""
+    return _directories([_Read(each, tuple(_modules(each)), ()) for each in all_places])
+
+
+def _directories(all_read: Sequence[_Read]) -> dict[str, pathlib.Path]:
     found: dict[str, pathlib.Path] = {}
-    for places in all_places:
-        found |= {str(module.name): module.path for module in _modules(places)}
-        if places.only is None and places.global_hooks_dir.is_dir():
-            found[names.GLOBAL_KEY] = places.global_hooks_dir
+    for read in all_read:
+        found |= {str(module.name): module.path for module in read.modules}
+        if read.places.only is None and read.places.global_hooks_dir.is_dir():
+            found[names.GLOBAL_KEY] = read.places.global_hooks_dir
     return found
 
 
-def _charts(all_places: Sequence[values_files.FilesToCheck]) -> dict[str, pathlib.Path]:
+def _charts(all_read: Sequence[_Read]) -> dict[str, pathlib.Path]:
     """Return where the charts lie that have a directory of their own in their modules, by the modules."""
-    modules = itertools.chain.from_iterable(map(_modules, all_places))
+    modules = itertools.chain.from_iterable(read.modules for read in all_read)
     return {
         str(module.name): module.chart_directory
         for module in modules
@@ -77,15 +106,14 @@ def _charts(all_places: Sequence[values_files.FilesToCheck]) -> dict[str, pathli
     }
 
 
-def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_check.ValuesReport:
+def _lint(read: _Read, *, strict: bool) -> values_check.ValuesReport:
     """Look at all modules of the places: at what :func:`.values_check.check` does, and at their charts."""
+    places, modules, chosen = read.places, read.modules, read.chosen
     report = values_check.check(places, strict=strict)
-    modules = list(_modules(places))
     more = [*_beside(places), *itertools.chain.from_iterable(map(_as_it_can_be_read, modules))]
     broken = {finding.subject for finding in more if finding.level is _ERROR}
-    chosen = list(_chosen(places))
     more += _of_templates(places, chosen)
-    rendered = chart_renders.check(places, broken)
+    rendered = chart_renders.check(places, read.readable, broken)
     findings = dict.fromkeys((*report.findings, *more, *_of_configs(places), *rendered.findings))
     notes = [*itertools.chain.from_iterable(map(passed_over.notes, modules)), *_masked(chosen)]
     return dataclasses.replace(
@@ -93,9 +121,9 @@ def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_c
     )
 
 
-def of_several(all_places: Sequence[values_files.FilesToCheck]) -> values_check.ValuesReport:
+def _of_several(all_read: Sequence[_Read]) -> values_check.ValuesReport:
     """Look at what modules bring that others bring, too, wherever they lie."""
-    modules = list(itertools.chain.from_iterable(map(_chosen, all_places)))
+    modules = [each for read in all_read for each in read.chosen]
     with contextlib.suppress(errors.ConfigurationError):
         common = {each.values.common.source: each.values.common for each in modules}
         values = store.ValuesStore(
@@ -132,12 +160,6 @@ def _defined(
                 for name, line in crd_files.lines_of(text).items():
                     found.setdefault(name, f"{place}:{line}: ")
     return found
-
-
-def _chosen(places: values_files.FilesToCheck) -> Iterator[module_files.ModuleFiles]:
-    for files in chart_renders.readable(places):
-        if places.only in (None, files.module.path.name) and not files.module.problem:
-            yield files
 
 
 def _modules(places: values_files.FilesToCheck) -> Iterator[model.Module]:

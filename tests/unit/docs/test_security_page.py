@@ -27,6 +27,18 @@ HELD: Final = {
             "unit/helm/releases/test_record_lists.py::"
             "test_no_call_begins_while_helm_would_take_a_record_for_another_revision"
         ),
+        "when it runs, and when it is deleted": (
+            "unit/helm/releases/test_record_proofs.py::"
+            "test_a_failed_revision_counts_as_ours_only_if_helm_would_run_its_hooks_as_the_chart_says"
+        ),
+        "while that is found out does not count": (
+            "unit/helm/releases/test_record_proofs.py::"
+            "test_what_others_change_while_a_failed_revision_is_looked_at_is_not_signed"
+        ),
+        "Values and chart in a record of others decide nothing": (
+            "unit/helm/releases/test_record_proofs.py::"
+            "test_values_that_others_write_into_a_record_let_no_secret_go_that_a_claim_needs"
+        ),
         "A restored backup of records": (
             "integration/test_forged_records.py::test_a_memory_that_is_lost_or_put_back_costs_no_release"
         ),

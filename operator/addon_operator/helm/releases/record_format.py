@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 import yaml
 
-from addon_operator.documents import json_documents
+from addon_operator.documents import json_documents, manifest_diff
 from addon_operator.modules import manifests
 
 UNREADABLE: Final = (
@@ -31,6 +31,8 @@ UNREADABLE: Final = (
 )
 """What decoding raises for what is no release."""
 _SERVER_SIDE: Final = "ssa"
+_HOOK: Final = "helm.sh/hook"
+_DELETES: Final = "helm.sh/hook-delete-policy"
 _BEFORE_REMOVAL: Final = "pre-delete"
 _POLICIES: Final = ("before-hook-creation",)
 _NEVER: Final = "0001"
@@ -124,6 +126,27 @@ def with_status(release: Release, status: str, description: str) -> Release:
     """Return a release with another status of its revision and why it has that."""
     info = {**(release.get("info") or {}), "status": status, "description": description}
     return {**release, "info": info}
+
+
+def runs_as_written(release: Release) -> bool:
+    """Say whether Helm runs and deletes hooks when their manifests say so, and has nothing else as a hook."""
+    held = manifest_diff.parse(str(release.get("manifest") or ""))
+    return not any(_written(each.body, _HOOK) for each in held) and all(
+        len(written := manifest_diff.parse(str(hook.get("manifest") or ""))) == 1
+        and {*map(_event, _written(written[0].body, _HOOK))} == {*(hook.get("events") or ())} != set()
+        and (_written(written[0].body, _DELETES) or [*_POLICIES])
+        == [*(hook.get("delete_policies") or _POLICIES)]
+        for hook in release.get("hooks") or ()
+    )
+
+
+def _written(body: Mapping[str, Any] | None, annotation: str) -> list[str]:
+    annotations = ((body or {}).get("metadata") or {}).get("annotations") or {}
+    return [word.strip().lower() for word in str(annotations.get(annotation, "")).split(",") if word.strip()]
+
+
+def _event(word: str) -> str:
+    return word.removesuffix("-success") if word.startswith("test") else word
 
 
 def proven(release: Release) -> list[str]:

@@ -7,7 +7,7 @@ status are labels, and so are the checksums that this operator adds.
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -419,15 +419,18 @@ class ReleaseRecords:
         return decoded
 
     async def sign(
-        self, record: Record, is_right: Callable[[record_format.Content], bool] = lambda _: True
+        self,
+        record: Record,
+        is_right: Callable[[record_format.Release], Awaitable[bool]] | None = None,
     ) -> Record | None:
         """Count a revision as ours as it is now, if that is right; gives its record as it is then.
 
+        What others change while that is found out is not signed.
         Raises :class:`.ReleaseRecordError` when it cannot be decoded, and what the client raises.
         """
         stored = await self._api.get(self.path_of(record))
-        decoded, content = await self._opened(record, stored)
-        if not await asyncio.to_thread(is_right, content):
+        decoded, _ = await self._opened(record, stored)
+        if is_right is not None and not await is_right(decoded):
             return None
         self.proofs.begin(record.revision.release)
         if not (digest := await self._digest(record, decoded)):

@@ -476,7 +476,8 @@ class ReleaseRun:
         if record is None or record.revision.number != number or record.revision.is_busy:
             return
         namespace = self._helm.places.of(self._request.module).namespace
-        try:
+
+        async def is_rendered(held: record_format.Release) -> bool:
             is_upgrade = isinstance(plan.decision, release.Upgrade)
             rendered = plan.manifest or await self._renderer.render(
                 self._request, plan.inputs, plan.files, is_upgrade=is_upgrade
@@ -489,10 +490,17 @@ class ReleaseRun:
                 rendered, again = (
                     manifests.without(each, self._left_out.__contains__) for each in (rendered, again)
                 )
-            await self._records.sign(
-                record,
-                lambda held: self._planner.same(held.with_hooks, rendered, again, namespace),
-            )
+
+            def compare() -> bool:
+                text = record_format.content_of(held).with_hooks
+                is_same = self._planner.same(text, rendered, again, namespace)
+                return is_same and record_format.runs_as_written(held)
+
+            return await asyncio.to_thread(compare)
+
+        try:
+            # Read before anything is rendered: until then, whoever may write it has time to.
+            await self._records.sign(record, is_rendered)
         except (helm_errors.HelmError, helm_errors.ReleaseRecordError, api_errors.KubernetesError) as error:
             text = f"what revision {number} made is not known, as its record cannot be marked: {error}"
             self._helm.warn(self._request.module, text)

@@ -216,7 +216,9 @@ class Uninstallation:
             return
         namespace = self._planner.helm.places.of(self._call.module).namespace
         going = await asyncio.to_thread(manifests.dropped, content.manifest, had, namespace)
-        source = keeper.Source(record.revision, dataclasses.replace(content, chart={}), going)
+        # What it was made from others may say, too: nothing of that decides what goes.
+        revision = dataclasses.replace(record.revision, labels={})
+        source = keeper.Source(revision, dataclasses.replace(content, chart={}), going)
         self._planner.left.moves.begin_removal(self._call.module, going)
         staying = await self._keeper.look(source, only_own=True)
         await self._keeper.hold(staying)

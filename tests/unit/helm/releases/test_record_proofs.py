@@ -3,6 +3,7 @@
 import base64
 import copy
 import gzip
+import itertools
 import json
 import pathlib
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from addon_operator.helm import helm_errors, places, release_types
-from addon_operator.helm.releases import record_proofs, releases
+from addon_operator.helm.releases import record_format, record_proofs, release_records, releases
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import model, release
 from tests.unit.helm import fakes
@@ -184,6 +185,84 @@ async def test_a_failed_revision_that_others_changed_is_rolled_back_and_nothing_
     assert (forging.api.content("web", 2)["manifest"], forging.api.content("web", 2)["hooks"]) == ("", [])
     assert "revision 2 was made or changed by others: nothing is deleted by it" in told(forging)
     assert forging.doubts == [], "that is over, and true of no release as it is"
+
+
+WIPES = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: wipe, annotations: {helm.sh/hook: "test-success, post-upgrade"}}
+"""
+CLAIM = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n"
+EVENTS = ["test", "post-upgrade"]
+
+
+@pytest.mark.parametrize(
+    ("in_manifest", "hooks", "is_ours"),
+    [
+        (CLAIM, [{"manifest": WIPES, "events": EVENTS}], True),
+        (CLAIM, [{"manifest": WIPES, "events": [*EVENTS, "pre-delete"]}], False),
+        (CLAIM, [{"manifest": WIPES, "events": EVENTS, "delete_policies": ["hook-failed"]}], False),
+        ("", [{"manifest": WIPES, "events": EVENTS}, {"manifest": CLAIM, "events": ["pre-delete"]}], False),
+        ("", [{"manifest": WIPES, "events": EVENTS}, {"manifest": CLAIM}], False),
+        ("", [{"manifest": f"{WIPES}---\n{CLAIM}", "events": EVENTS}], False),
+        (f"{CLAIM}---\n{WIPES}", [], False),
+    ],
+    ids=[
+        "as made",
+        "at a removal",
+        "left",
+        "deleted as a hook",
+        "no event",
+        "two in one",
+        "deleted with all",
+    ],
+)
+async def test_a_failed_revision_counts_as_ours_only_if_helm_would_run_its_hooks_as_the_chart_says(
+    forging: fakes.World,
+    module_dir: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    in_manifest: str,
+    hooks: list[dict[str, Any]],
+    is_ours: bool,
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    forging.helm.render = lambda values: f"{render(values)}---\n{CLAIM}---\n{WIPES}"
+    put = forging.api.put
+
+    def quickly(name: str, number: int, *arguments: Any, **more: Any) -> None:  # noqa: ANN401 - as put
+        """Change what Helm has just written, before the operator can look at it."""
+        put(name, number, *arguments, **more)
+        held = {"manifest": f"{render({'web': {'size': 2}})}---\n{in_manifest}", "hooks": hooks}
+        forging.api.rewrite(name, number, {**forging.api.content(name, number), **held})
+
+    monkeypatch.setattr(forging.api, "put", quickly)
+    forging.helm.fail = {"upgrade": "no"}
+    with pytest.raises(helm_errors.HelmError):
+        await manager.ensure(asked(module_dir, size=2))
+    assert (release.DIGEST_LABEL in forging.api.labels("web", 2)) is is_ours
+
+
+async def test_what_others_change_while_a_failed_revision_is_looked_at_is_not_signed(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    del forging.api.labels("web", 1)[release.DIGEST_LABEL]
+    assert forging.remembered is not None
+    where = places.ReleaseLocations(fakes.NAMESPACE)
+    records = release_records.ReleaseRecords(forging.api, where, forging.remembered)
+    record = await records.read(WEB)
+    assert record is not None
+
+    async def change(_held: record_format.Release) -> bool:
+        changed = copy.deepcopy(forging.api.objects[record.object_name])
+        changed["metadata"]["resourceVersion"] = "99"
+        forging.api.objects[record.object_name] = changed
+        return True
+
+    assert await records.sign(record, change) is None
+    assert release.DIGEST_LABEL not in forging.api.labels("web", 1)
 
 
 @pytest.mark.parametrize("unhealthy", [False, True])
@@ -373,6 +452,30 @@ async def test_a_disabled_module_with_a_forged_record_is_removed_without_helm(
     assert await manager.remove(WEB)
     assert (forging.helm.verbs, forging.live.deleted) == ([], ["web"])
     assert forging.api.objects == {}
+    assert "without the hooks of its chart" in told(forging)
+
+
+async def test_values_that_others_write_into_a_record_let_no_secret_go_that_a_claim_needs(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    drawn = itertools.count()
+
+    def with_password(values: Any) -> str:  # noqa: ANN401 - JSON
+        password = values["web"].get("password") or next(drawn)
+        secret = (
+            f"apiVersion: v1\nkind: Secret\nmetadata: {{name: db}}\nstringData: {{password: '{password}'}}\n"
+        )
+        return f"{CLAIM}---\n{secret}"
+
+    forging.helm.render = with_password
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    forging.live.put_own("data", plural="persistentvolumeclaims")
+    forging.live.put_own("db", plural="secrets")
+    content = forging.api.content("web", 1)
+    forging.api.rewrite("web", 1, {**content, "config": {"web": {"password": "known"}}})
+    assert await manager.remove(WEB, directory=module_dir)
+    assert forging.live.deleted == []
     assert "without the hooks of its chart" in told(forging)
 
 

@@ -11,7 +11,6 @@ import json
 import math
 import pathlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from concurrent import futures
 from typing import Any, Final, Generic, TypeVar
 
 import jq as libjq  # type: ignore[import-not-found]  # an extension module without stubs
@@ -211,7 +210,7 @@ class Operator:
         kube = await self._stack.enter_async_context(
             api_server.client_of(self.server, self.clock, fence=self.fence)
         )
-        asyncio.get_running_loop().set_default_executor(_AtOnce())
+        self._stack.enter_context(clocks.without_threads())
         settings = settings_loading.load(self.settings, {})
         made = await ToolsHere.open(
             self._stack, settings, {}, helm.found(), kube, self.programs, time=self.clock
@@ -310,19 +309,6 @@ class Operator:
     def statuses(self) -> dict[str, str]:
         """Where each module is on its way."""
         return {each.module.name: each.status.value for each in self.graph.states}
-
-
-class _AtOnce(futures.ThreadPoolExecutor):
-    """Does in the loop what threads do: that is quicker, and always in the same order."""
-
-    @override
-    def submit(self, fn: Callable[..., Of], /, *args: Any, **kwargs: Any) -> futures.Future[Of]:
-        done = futures.Future[Of]()
-        try:
-            done.set_result(fn(*args, **kwargs))
-        except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
-            done.set_exception(error)
-        return done
 
 
 class ToolsHere(tools.Tools):

@@ -1,10 +1,18 @@
 """A release manager over fakes, and a module with a chart."""
 
 import pathlib
+from collections.abc import Iterator
 
 import pytest
 
+from tests.support import clocks
 from tests.unit.helm import fakes
+
+
+@pytest.fixture(autouse=True)
+def _without_threads() -> Iterator[None]:
+    with clocks.without_threads():
+        yield
 
 
 @pytest.fixture

@@ -1,9 +1,12 @@
-"""Programs that check settings, asked for real: from threads, with time limits."""
+"""Programs that check settings, asked from threads, with time limits: most are functions, some are real."""
 
 import asyncio
+import inspect
 import json
 import os
 import pathlib
+import signal
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -17,8 +20,6 @@ from tests.support import batch_program, programs
 MODULE = names.ModuleName("some-module")
 PROGRAM = {"version": "v1", "hooks": [], "has_settings_check": True}
 CHECK = """
-count = pathlib.Path(__file__).parent / "count"
-count.write_text(str(int(count.read_text() if count.exists() else 0) + 1))
 settings = read("SETTINGS_PATH")
 if ASKED != ["check"] or os.environ["MODULE_NAME"] != "some-module":
     sys.exit(9)
@@ -31,14 +32,66 @@ def hooks(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
-def asked(tmp_path: pathlib.Path) -> settings_programs.SettingsPrograms:
+def started() -> programs.Programs:
+    return programs.Programs()
+
+
+@pytest.fixture
+def asked(started: programs.Programs, tmp_path: pathlib.Path) -> settings_programs.SettingsPrograms:
+    return settings_programs.SettingsPrograms(started, {}, tmp_path / "tmp")
+
+
+@pytest.fixture
+def really_asked(tmp_path: pathlib.Path) -> settings_programs.SettingsPrograms:
     return settings_programs.SettingsPrograms(
         programs.programs(), {"PATH": os.environ["PATH"]}, tmp_path / "tmp"
     )
 
 
-def write(hooks: pathlib.Path, body: str, config: object = PROGRAM) -> pathlib.Path:
-    return batch_program.write(hooks, "batch", config, CHECK + body)
+def write(hooks: pathlib.Path, body: str) -> pathlib.Path:
+    """Put a real program there."""
+    return batch_program.write(hooks, "batch", PROGRAM, CHECK + body)
+
+
+Check = Callable[[dict[str, Any]], object]
+"""Gives the answer to settings, ``None`` if they are right."""
+
+
+def add(
+    started: programs.Programs,
+    hooks: pathlib.Path,
+    check: Check,
+    config: Mapping[str, Any] = PROGRAM,
+    killed_at: str = "",
+) -> pathlib.Path:
+    """Have a function stand for a program; ``killed_at`` is the question at which it is killed."""
+
+    async def run(call: programs.Call) -> None:
+        question = call.arguments[1]
+        if question == killed_at:
+            raise programs.ProgramError("", -signal.SIGKILL)
+        match question:
+            case "list":
+                call.stdout.append("Found 0 items:")
+            case "config":
+                call.stdout.append(json.dumps(config))
+            case _:
+                answer = check(json.loads(call.file("SETTINGS_PATH").read_bytes()))
+                if inspect.isawaitable(answer):
+                    answer = await answer
+                if answer is not None:
+                    raise programs.ProgramError(json.dumps(answer))
+
+    program = hooks / "batch"
+    hooks.mkdir(exist_ok=True)
+    program.write_bytes(b"\x7fELF")
+    program.chmod(0o755)
+    started.add(program, run)
+    return program
+
+
+def refused(_: dict[str, Any]) -> dict[str, object]:
+    return {"valid": False, "message": "no"}
 
 
 def verdict(
@@ -50,16 +103,12 @@ def verdict(
     return found
 
 
-def asked_times(hooks: pathlib.Path) -> int:
-    return int((hooks / "hook" / "count").read_text())
-
-
-def answer(**document: object) -> str:
-    return f"sys.stderr.write(json.dumps({document!r})); sys.exit(1)"
+def asked_times(started: programs.Programs) -> int:
+    return sum(call.arguments == ["hook", "check"] for call in started.calls)
 
 
 def test_a_program_sees_the_settings_and_its_message_is_the_error(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path, tmp_path: pathlib.Path
+    really_asked: settings_programs.SettingsPrograms, hooks: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     body = "message = f'replicas cannot be {settings[\"replicas\"]}'\n"
     body += "print('aside'); sys.stderr.write('aside\\n')\n"
@@ -67,50 +116,50 @@ def test_a_program_sees_the_settings_and_its_message_is_the_error(
         "sys.stderr.write(json.dumps({'valid': False, 'message': message, 'warnings': None}))\nsys.exit(1)"
     )
     program = write(hooks, body)
-    assert verdict(asked, hooks, replicas=0) == settings_checks.SettingsVerdict(
+    assert verdict(really_asked, hooks, replicas=0) == settings_checks.SettingsVerdict(
         f"{program} hook check", "replicas cannot be 0"
     )
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_settings_may_be_right_with_warnings_or_wrong_without_a_message(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+    asked: settings_programs.SettingsPrograms, started: programs.Programs, hooks: pathlib.Path
 ) -> None:
-    write(hooks, answer(valid=True, message="", warnings=["2 is  odd", 3]))
+    add(started, hooks, lambda _: {"valid": True, "message": "", "warnings": ["2 is  odd", 3]})
     found = verdict(asked, hooks)
     assert (found.error, found.warnings) == ("", ("2 is odd",))
-    write(hooks, answer(valid=False))
+    add(started, hooks, lambda _: {"valid": False})
     assert verdict(asked, hooks).error == "these settings are wrong; the program does not say why"
 
 
 def test_settings_that_were_right_are_not_asked_about_again_until_they_or_the_program_change(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+    asked: settings_programs.SettingsPrograms, started: programs.Programs, hooks: pathlib.Path
 ) -> None:
-    program = write(hooks, "")
+    program = add(started, hooks, lambda _: None)
     for replicas in (1, 1, 2, 2, 1):
         asked.verdicts(hooks, MODULE, {"replicas": replicas})
-    assert asked_times(hooks) == 3
+    assert asked_times(started) == 3
     program.unlink()
-    write(hooks, "")
+    add(started, hooks, lambda _: None)
     assert verdict(asked, hooks, replicas=1).error == ""
     asked.verdicts(hooks, MODULE, {"replicas": 1})
-    assert asked_times(hooks) == 4
+    assert asked_times(started) == 4
 
 
 def test_settings_that_were_wrong_are_asked_about_again(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+    asked: settings_programs.SettingsPrograms, started: programs.Programs, hooks: pathlib.Path
 ) -> None:
-    write(hooks, answer(valid=False, message="no"))
+    add(started, hooks, refused)
     for _ in range(2):
         assert verdict(asked, hooks).error == "no"
-    assert asked_times(hooks) == 2
+    assert asked_times(started) == 2
 
 
 def test_only_programs_that_check_settings_are_asked(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+    asked: settings_programs.SettingsPrograms, started: programs.Programs, hooks: pathlib.Path
 ) -> None:
     assert asked.verdicts(hooks, MODULE, {}) == []
-    write(hooks, answer(valid=False), {"version": "v1", "hooks": []})
+    add(started, hooks, refused, {"version": "v1", "hooks": []})
     script = hooks / "script"
     script.write_text("#!/bin/sh\nexit 1\n")
     script.chmod(0o755)
@@ -118,11 +167,11 @@ def test_only_programs_that_check_settings_are_asked(
     text.write_text("exit 1\n")
     text.chmod(0o755)
     assert asked.verdicts(hooks, MODULE, {}) == []
-    assert not (hooks / "hook" / "count").exists()
+    assert sorted(map(str, started.calls)) == ["batch hook config", "batch hook list", "text hook list"]
 
 
 def test_a_program_that_fails_gives_no_answer_and_says_how(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+    really_asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
 ) -> None:
     write(hooks, "exec(settings['does'])")
     for does, reason in (
@@ -131,16 +180,16 @@ def test_a_program_that_fails_gives_no_answer_and_says_how(
         ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
         ("sys.stderr.write('x' * (1 << 22)); sys.exit(1)", "failed with exit code 1: "),
     ):
-        found = verdict(asked, hooks, does=does)
+        found = verdict(really_asked, hooks, does=does)
         assert not found.is_answer
         assert found.error.startswith(f"the program that checks these settings gave no answer: it {reason}")
         assert len(found.error) < 11_000
 
 
 def test_whatever_stands_in_an_answer_the_settings_are_wrong_and_nothing_else_happens(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+    asked: settings_programs.SettingsPrograms, started: programs.Programs, hooks: pathlib.Path
 ) -> None:
-    write(hooks, "sys.stderr.write(json.dumps(settings['answer'])); sys.exit(1)")
+    add(started, hooks, lambda settings: settings["answer"])
     odds: list[object] = [None, True, 1e300, [5, None, {}], {"a": 1}]
     for odd in odds:
         answered = {"valid": False if odd is True else odd, "message": odd, "warnings": odd}
@@ -152,33 +201,33 @@ def test_whatever_stands_in_an_answer_the_settings_are_wrong_and_nothing_else_ha
 
 @pytest.mark.parametrize("words", ["list", "config"])
 def test_a_program_that_was_killed_once_is_asked_for_its_checks_again(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path, words: str
+    asked: settings_programs.SettingsPrograms, started: programs.Programs, hooks: pathlib.Path, words: str
 ) -> None:
-    program = write(hooks, answer(valid=False, message="no"))
-    answers = hooks / "hook" / "__main__.py"
-    right = answers.read_text()
-    answers.write_text(f"import os, sys\nif sys.argv[1:] == [{words!r}]: os.kill(os.getpid(), 9)\n{right}")
+    add(started, hooks, refused, killed_at=words)
     found = verdict(asked, hooks)
     assert not found.is_answer
     assert f"'hook {words}' was killed by SIGKILL" in found.error
-    answers.write_text(right)
+    program = hooks / "batch"
+    before = program.stat()
+    add(started, hooks, refused)
+    os.utime(program, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert verdict(asked, hooks) == settings_checks.SettingsVerdict(f"{program} hook check", "no")
 
 
-def test_a_program_that_cannot_be_asked_is_a_verdict_of_its_own(hooks: pathlib.Path) -> None:
-    asked = settings_programs.SettingsPrograms(
-        programs.programs(), {"PATH": os.environ["PATH"]}, pathlib.Path("/proc/none")
-    )
-    write(hooks, "")
+def test_a_program_that_cannot_be_asked_is_a_verdict_of_its_own(
+    started: programs.Programs, hooks: pathlib.Path
+) -> None:
+    asked = settings_programs.SettingsPrograms(started, {}, pathlib.Path("/proc/none"))
+    add(started, hooks, lambda _: None)
     found = verdict(asked, hooks)
     assert not found.is_answer
     assert "/proc/none" in found.error
 
 
 def test_a_program_that_hangs_is_ended_when_the_time_of_all_answers_is_up(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+    asked: settings_programs.SettingsPrograms, started: programs.Programs, hooks: pathlib.Path
 ) -> None:
-    write(hooks, "time.sleep(100)")
+    add(started, hooks, lambda _: asyncio.Event().wait())
     with settings_checks.within(0.5):
         found = verdict(asked, hooks)
     assert not found.is_answer
@@ -186,19 +235,22 @@ def test_a_program_that_hangs_is_ended_when_the_time_of_all_answers_is_up(
 
 
 async def test_a_thread_has_the_loop_ask_which_goes_on_meanwhile(
-    hooks: pathlib.Path, tmp_path: pathlib.Path
+    started: programs.Programs, hooks: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    go_on = tmp_path / "go-on"
-    write(
-        hooks,
-        f"while not os.path.exists({str(go_on)!r}): time.sleep(0.01)\n" + answer(valid=False, message="no"),
-    )
-    asked = settings_programs.SettingsPrograms(
-        programs.programs(), {"PATH": os.environ["PATH"]}, tmp_path / "tmp", settings_programs.in_loop()
-    )
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def check() -> dict[str, object]:
+        begun.set()
+        await go_on.wait()
+        return {"valid": False, "message": "no"}
+
+    add(started, hooks, lambda _: check())
+    asked = settings_programs.SettingsPrograms(started, {}, tmp_path / "tmp", settings_programs.in_loop())
+    asking = asyncio.create_task(asyncio.to_thread(asked.verdicts, hooks, MODULE, {}))
     # The program ends only if the loop goes on.
-    asyncio.get_running_loop().call_later(0.05, go_on.touch)
-    (found,) = await asyncio.to_thread(asked.verdicts, hooks, MODULE, {})
+    await begun.wait()
+    go_on.set()
+    (found,) = await asking
     assert found.error == "no"
 
 
@@ -229,11 +281,11 @@ def violations(
 
 
 def test_a_message_is_a_violation_of_the_section_with_its_source(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+    asked: settings_programs.SettingsPrograms, started: programs.Programs, hooks: pathlib.Path
 ) -> None:
-    body = "message = f'{settings[\"replicas\"]} is too many'\n"
-    body += "sys.stderr.write(json.dumps({'valid': False, 'message': message}))\nsys.exit(1)"
-    program = write(hooks, body)
+    program = add(
+        started, hooks, lambda given: {"valid": False, "message": f"{given['replicas']} is too many"}
+    )
     said = f"someModule: 5 is too many ({program} hook check; set in ConfigMap x)"
     assert violations(asked, hooks, config(replicas=5)) == [said]
     defaults = f"someModule: 3 is too many ({program} hook check; set in ConfigMap x)"
@@ -241,19 +293,21 @@ def test_a_message_is_a_violation_of_the_section_with_its_source(
 
 
 def test_what_the_schema_does_not_allow_is_not_asked(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+    asked: settings_programs.SettingsPrograms, started: programs.Programs, hooks: pathlib.Path
 ) -> None:
-    write(hooks, answer(valid=False, message="no"))
+    add(started, hooks, refused)
     assert "must be an integer" in violations(asked, hooks, config(replicas="many"))[0]
-    assert not (hooks / "hook" / "count").exists()
+    assert asked_times(started) == 0
 
 
 def test_messages_and_warnings_show_nothing_that_is_sensitive(
-    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+    asked: settings_programs.SettingsPrograms, started: programs.Programs, hooks: pathlib.Path
 ) -> None:
-    body = "text = f'{settings[\"password\"]} is in a list'\n"
-    body += "sys.stderr.write(json.dumps({'valid': False, 'message': text, 'warnings': [text]}))\nsys.exit(1)"
-    program = write(hooks, body)
+    def check(given: dict[str, Any]) -> dict[str, object]:
+        text = f"{given['password']} is in a list"
+        return {"valid": False, "message": text, "warnings": [text]}
+
+    program = add(started, hooks, check)
     with settings_checks.within(60) as question:
         (said,) = violations(asked, hooks, config(password="letmein!"))
     assert said.startswith("someModule: *** is in a list")

@@ -112,10 +112,14 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
 
 
 def test_an_edit_of_the_values_is_planned_before_it_is_made(site: operator_site.Site) -> None:
-    site.values("webEnabled: true\ndbEnabled: true")
+    site.values("webEnabled: true\ndbEnabled: true\nupEnabled: true")
     site.module("010-db", {"size": "{{ .Values.db.size }}"}, values="db: {size: small}")
     web = {"color": "{{ .Values.web.color }}", "list": "{{ .Values.web.list | toJson | quote }}"}
     site.module("020-web", web, values="web: {color: green, list: []}")
+    chart = site.module("030-up", values="up: {}") / "chart"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: up\nversion: 1.0.0\n")
+    (chart / "values.yaml").write_text("replicaCount: 1\n")
     site.config(web="list: [a, {b: c}]")
     site.start().wait_ready().stop()
     file = site.root / "config.yaml"
@@ -127,16 +131,24 @@ def test_an_edit_of_the_values_is_planned_before_it_is_made(site: operator_site.
     before = site.data("addon-operator")
 
     of_file = documents(site, "--config", str(file), code=3)
-    assert actions(of_file) == {"db": "delete", "web": "upgrade"}
+    assert actions(of_file) == {"db": "delete", "web": "upgrade", "up": "nothing"}
     assert f"this is planned with {file} in place of the values ConfigMap" in of_file["notes"]
-    assert actions(documents(site, "--config", str(sections), code=3)) == {"db": "delete", "web": "nothing"}
-    over = documents(site, "--set", "web.list[1].b=d", "--set", "db.size=large", code=3)
-    assert actions(over) == {"db": "upgrade", "web": "upgrade"}
+    assert actions(documents(site, "--config", str(sections), code=3)) == {
+        "db": "delete",
+        "web": "nothing",
+        "up": "nothing",
+    }
+    over = documents(
+        site, "--set", "web.list[1].b=d", "--set", "db.size=large", "--set", "up.replicaCoutn=3", code=3
+    )
+    assert actions(over) == {"db": "upgrade", "web": "upgrade", "up": "nothing"}
+    slip = "the chart has no value up.replicaCoutn; did you mean 'replicaCount'?"
+    assert [note for note in over["notes"] if slip in note]
     diffs = "".join(change["diff"] for module in over["modules"] for change in module["changes"])
     assert """+  list: '["a",{"b":"d"}]'""" in diffs
     assert "+  size: large" in diffs
     over_file = documents(site, "--config", str(sections), "--set", "dbEnabled=true", code=0)
-    assert actions(over_file) == {"db": "nothing", "web": "nothing"}
+    assert actions(over_file) == {"db": "nothing", "web": "nothing", "up": "nothing"}
     done = site.command("plan", "--secret", str(secret))
     assert (done.returncode, "hidden-size" in done.stdout + done.stderr) == (3, False)
     assert "values changed: db.size" in done.stdout
@@ -153,7 +165,7 @@ def test_an_edit_of_the_values_is_planned_before_it_is_made(site: operator_site.
         assert said in done.stderr
         assert "Traceback" not in done.stderr
     assert site.data("addon-operator") == before
-    assert site.revisions() == {"db": 1, "web": 1}
+    assert site.revisions() == {"db": 1, "web": 1, "up": 1}
 
 
 def test_a_module_without_a_release_whose_values_cannot_be_read_is_not_known(

@@ -59,10 +59,13 @@ def nearest(key: str, known: Collection[str], hidden: Collection[str] = ()) -> s
 
 
 def unknown_keys(document: JsonObject, schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield for each key of a document that its schema does not have what is known of it."""
+    """Yield for each key of a document that its schema does not have what is known of it.
+
+    A key of other documents that is null says nothing: jq writes it into all of them.
+    """
     known, elsewhere = schema["properties"], schema["x-elsewhere"]
-    for key in document:
-        if key not in known:
+    for key, value in document.items():
+        if key not in known and not (value is None and key in elsewhere):
             yield f"the key {key!r} is not known here; {elsewhere.get(key) or nearest(key, known, elsewhere)}"
 
 

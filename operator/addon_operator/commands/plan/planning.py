@@ -30,7 +30,7 @@ from addon_operator.commands.plan_state import plan_state
 from addon_operator.engine import module_states
 from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.definitions import crd_index
-from addon_operator.engine.modules import module_releases
+from addon_operator.engine.modules import module_releases, module_slips
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.charts import chart
 from addon_operator.kernel import errors, names
@@ -187,6 +187,7 @@ class _Planner:
             )
         self._notes += (*plan.stays(observed), *plan.chartless(observed).values())
         self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
+        self._notes += await self._slips(module for module in looked_at if module.name in decided.enabled)
         self._notes += self._shared()
         self._notes += await asyncio.to_thread(self._shared_definitions, decided.enabled, chosen)
         if self._has_hooks(looked_at):
@@ -199,6 +200,12 @@ class _Planner:
             notes=tuple(dict.fromkeys(self._notes)),
             given=self._given,
         )
+
+    async def _slips(self, modules: Iterable[model.Module]) -> list[str]:
+        """Say which keys of values are probably misspelt; what templates read, hooks may set at a run."""
+        slips = module_slips.ModuleSlips(self._values)
+        stock = [module for module in modules if module.stock is not None]
+        return [f"module {module.name}: {text}" for module in stock for text in await slips.of(module)]
 
     async def _taken_over(
         self, purge: plan_report.Purge, modules: Sequence[plan_report.ModuleReport]

@@ -183,6 +183,7 @@ def test_octal_modes_and_clock_times_mean_what_they_mean_to_kubectl() -> None:
         ),
         ({"operation": "MergePatch", **POD, "mergePatch": {"a": None}}, {"subresource": None}),
         ({"operation": "Apply", "object": CONFIG_MAP}, {"fieldManager": None, "force": None}),
+        ({"operation": "CreateOrUpdate", "object": CONFIG_MAP}, {"namespace": None, "jqFilter": None}),
         (
             {"operation": "JSONPatch", **POD, "jsonPatch": [{"op": "add", "path": "/a", "value": None}]},
             {"jsonPatch": [{"op": "add", "path": "/a", "value": None, "from": None}]},
@@ -192,7 +193,7 @@ def test_octal_modes_and_clock_times_mean_what_they_mean_to_kubectl() -> None:
             {"object": {**CONFIG_MAP, "metadata": {"name": "x", "namespace": None, "labels": None}}},
         ),
     ],
-    ids=["Delete", "MergePatch", "Apply", "JSONPatch", "Create"],
+    ids=["Delete", "MergePatch", "Apply", "a key of others", "JSONPatch", "Create"],
 )
 def test_null_in_an_optional_field_counts_as_absent(document: dict[str, Any], unset: dict[str, Any]) -> None:
     without = {key: value for key, value in document.items() if unset.get(key, value) is not None}

@@ -169,6 +169,10 @@ HELD: Final = {
             "unit/commands/plan_state/test_plan_state.py::"
             "test_stand_ins_keep_the_type_and_what_is_only_a_switch"
         ),
+        "Keys of values are shown, also below a hidden one": (
+            "unit/commands/plan_state/test_plan_state.py::"
+            "test_stand_ins_keep_the_type_and_what_is_only_a_switch"
+        ),
         "the socket has mode 0600": (
             "unit/debug/test_debug_socket.py::test_the_socket_is_its_owners_alone_and_its_directory_is_made"
         ),

@@ -157,7 +157,8 @@ class FailedTries:
         for record, content in self._all:
             # Only what bears the marks of the release is deleted.
             dropped = await asyncio.to_thread(manifests.dropped, content.manifest, after, self._namespace)
-            sources.append(keeper.Source(record.revision, content, dropped))
+            is_foreign = all(content is not own for _, own in self._own)
+            sources.append(keeper.Source(record.revision, content, dropped, is_foreign=is_foreign))
         staying = await self._keeper.look(*sources, only_own=True)
         await self._keeper.hold(staying)
         gone = {each: source.revision.number for source in sources for each in source.going}

@@ -29,6 +29,8 @@ class Source:
     revision: release.Revision
     content: record_format.Content
     going: tuple[manifests.ManifestResource, ...]
+    is_foreign: bool = False
+    """Whether others may have written what it says: that decides nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -338,7 +340,9 @@ class Keeper:
         by_chance: set[manifests.ManifestResource] = set()
         for source in sources:
             secrets = [each for each in source.going if each in wanted and keeping.is_secret(each)]
-            if secrets:
+            if secrets and source.is_foreign:
+                by_chance.update(secrets)
+            elif secrets:
                 checksum = source.revision.labels.get(release.CHART_LABEL, "")
                 renders = await self._renderer.of_record(
                     self._module, source.content, checksum, self._directory

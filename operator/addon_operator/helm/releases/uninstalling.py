@@ -8,7 +8,6 @@ what bears the marks of the release in the cluster, and no hook of the chart run
 
 import asyncio
 import contextlib
-import dataclasses
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
@@ -216,9 +215,7 @@ class Uninstallation:
             return
         namespace = self._planner.helm.places.of(self._call.module).namespace
         going = await asyncio.to_thread(manifests.dropped, content.manifest, had, namespace)
-        # What it was made from others may say, too: nothing of that decides what goes.
-        revision = dataclasses.replace(record.revision, labels={})
-        source = keeper.Source(revision, dataclasses.replace(content, chart={}), going)
+        source = keeper.Source(record.revision, content, going, is_foreign=True)
         self._planner.left.moves.begin_removal(self._call.module, going)
         staying = await self._keeper.look(source, only_own=True)
         await self._keeper.hold(staying)

@@ -1,6 +1,7 @@
 """Records that others wrote, changed, copied or put back: nothing is done by them."""
 
 import base64
+import contextlib
 import copy
 import gzip
 import itertools
@@ -455,28 +456,37 @@ async def test_a_disabled_module_with_a_forged_record_is_removed_without_helm(
     assert "without the hooks of its chart" in told(forging)
 
 
+@pytest.mark.parametrize("has_failed", [False, True])
 async def test_values_that_others_write_into_a_record_let_no_secret_go_that_a_claim_needs(
-    forging: fakes.World, module_dir: pathlib.Path
+    forging: fakes.World, module_dir: pathlib.Path, has_failed: bool
 ) -> None:
     drawn = itertools.count()
 
     def with_password(values: Any) -> str:  # noqa: ANN401 - JSON
+        if values["web"].get("size") == 3:
+            return render(values)
         password = values["web"].get("password") or next(drawn)
-        secret = (
-            f"apiVersion: v1\nkind: Secret\nmetadata: {{name: db}}\nstringData: {{password: '{password}'}}\n"
-        )
-        return f"{CLAIM}---\n{secret}"
+        secret = f"kind: Secret\nmetadata: {{name: db}}\nstringData: {{password: '{password}'}}\n"
+        return f"{CLAIM}---\napiVersion: v1\n{secret}"
 
-    forging.helm.render = with_password
     manager = await begun(forging)
-    await manager.ensure(asked(module_dir))
+    if has_failed:
+        await manager.ensure(asked(module_dir))
+        forging.helm.fail = {"upgrade": "no"}
+    forging.helm.render = with_password
+    number = 2 if has_failed else 1
+    with contextlib.suppress(helm_errors.HelmError):
+        await manager.ensure(asked(module_dir, size=2))
     forging.live.put_own("data", plural="persistentvolumeclaims")
     forging.live.put_own("db", plural="secrets")
-    content = forging.api.content("web", 1)
-    forging.api.rewrite("web", 1, {**content, "config": {"web": {"password": "known"}}})
-    assert await manager.remove(WEB, directory=module_dir)
+    content = forging.api.content("web", number)
+    forging.api.rewrite("web", number, {**content, "config": {"web": {"password": "known"}}})
+    if has_failed:
+        forging.helm.fail = {}
+        await manager.ensure(asked(module_dir, size=3))
+    else:
+        assert await manager.remove(WEB, directory=module_dir)
     assert forging.live.deleted == []
-    assert "without the hooks of its chart" in told(forging)
 
 
 async def test_a_release_without_a_module_whose_record_was_changed_stays(

@@ -303,15 +303,6 @@ def test_what_the_module_is_for_stands_there_too() -> None:
     assert "description" not in document(module())
 
 
-def test_maintenance_is_reported_with_readiness() -> None:
-    found = module()
-    found.maintenance = "NoResourceReconciliation"
-    ready = document(found)["conditions"][1]
-    assert ready["message"] == (
-        "The last run succeeded; Helm and healing leave it alone: NoResourceReconciliation."
-    )
-
-
 def test_newer_values_that_are_wrong_have_a_condition_of_their_own_and_leave_readiness() -> None:
     found = module()
     right = {each["type"]: each for each in document(found)["conditions"]}["ConfigValid"]
@@ -558,17 +549,6 @@ def test_a_module_that_waits_for_its_next_try_is_progressing_with_retry(status: 
     (found,) = (each for each in document(waiting)["conditions"] if each["type"] == "Reconciling")
     assert (found["status"], found["reason"]) == ("True", "ProgressingWithRetry")
     assert found["message"] == "The last try failed; next try at 2023-11-14T22:13:45Z."
-
-
-def test_a_module_with_go_hooks_is_not_ready_without_a_word() -> None:
-    ready = module()
-    ready.go_hooks = ("a.go", "b/c.go")
-    (found,) = (each for each in document(ready)["conditions"] if each["type"] == "Ready")
-    assert found["reason"] == "HookLeftOut"
-    assert found["message"] == (
-        "The last run succeeded; Go hooks never run here: a.go, b/c.go: write them anew in another language, "
-        "or remove them."
-    )
 
 
 def test_the_release_is_named_where_module_yaml_names_it() -> None:

@@ -1,5 +1,8 @@
 """How webhooks of hooks are registered."""
 
+import functools
+from typing import Any
+
 from cel_expr_python import cel
 
 from addon_operator.admission.hooks import hook_specs
@@ -45,11 +48,16 @@ def test_what_must_start_is_exempt_unless_it_is_named_or_passes_anyway(
     assert found == ([exempt] if exempt else [])
 
 
+@functools.cache
+def compiled(text: str) -> Any:  # noqa: ANN401 - the library has no types
+    types = dict.fromkeys(("request", "object", "oldObject"), cel.Type.DYN)
+    return cel.NewEnv(variables=types).compile(text)
+
+
 def is_asked(rules: tuple[WebhookRule, ...], policy: FailurePolicy, given: str) -> bool:
     """Whether a hook is asked about ``GROUP/RESOURCE[/SUBRESOURCE][?NAME or =SIGNER]``."""
     binding = WebhookBinding(ReviewType.VALIDATING, "a.b.c", rules, failure_policy=policy)
     conditions = hook_specs.spec(binding, "ops").match_conditions
-    types = dict.fromkeys(("request", "object", "oldObject"), cel.Type.DYN)
     place, _, signer = given.partition("=")
     place, _, name = place.partition("?")
     group, resource, *parts = place.split("/")
@@ -59,9 +67,7 @@ def is_asked(rules: tuple[WebhookRule, ...], policy: FailurePolicy, given: str) 
     body = {"spec": {"signerName": signer}}
     for each in ({"object": body, "oldObject": None}, {"object": None, "oldObject": body}):
         data = {"request": request, **each}
-        found = {
-            cel.NewEnv(variables=types).compile(text).eval(data=data).value() for text in conditions.values()
-        }
+        found = {compiled(text).eval(data=data).value() for text in conditions.values()}
         if found - {True}:
             return False
     return True

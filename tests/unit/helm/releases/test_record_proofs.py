@@ -341,18 +341,24 @@ def many(value: str, count: int) -> str:
     return "[" + ",".join([value] * count) + "]"
 
 
+@pytest.fixture
+def _a_hundredth_of_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_format, "_MOST_VALUES", 2500)
+
+
 TOO_MUCH = {
-    "lists": {"config": {"a": [[]] * 300_000}},
-    "numbers": {"config": {"a": [1] * 300_000}},
-    "levels": '{"manifest": "", "chart": {"a": ' + "[" * 200_000 + "]" * 200_000 + "}}",
+    "lists": {"config": {"a": [[]] * 3000}},
+    "numbers": {"config": {"a": [1] * 3000}},
+    "levels": '{"manifest": "", "chart": {"a": ' + "[" * 2000 + "]" * 2000 + "}}",
     "half a letter": '{"manifest": "", "chart": {"a": "\\ud800"}}',
-    "values in its manifest": {"manifest": f"a: {json.dumps([[]] * 130_000)}"},
-    "documents": {"manifest": "a: {}\n---\n" * 30_000},
-    "documents of hooks": {"hooks": [{"manifest": "a: {}\n---\n" * 30_000}]},
+    "values in its manifest": {"manifest": f"a: {json.dumps([[]] * 1300)}"},
+    "documents": {"manifest": "a: {}\n---\n" * 300},
+    "documents of hooks": {"hooks": [{"manifest": "a: {}\n---\n" * 300}]},
 }
 
 
 @pytest.mark.parametrize("content", TOO_MUCH.values(), ids=TOO_MUCH)
+@pytest.mark.usefixtures("_a_hundredth_of_the_values")
 async def test_a_record_of_others_costs_no_more_than_its_bound(
     forging: fakes.World, module_dir: pathlib.Path, content: str | dict[str, object]
 ) -> None:
@@ -367,10 +373,11 @@ async def test_a_record_of_others_costs_no_more_than_its_bound(
     assert set(forging.helm.verbs) <= {"template"}
 
 
+@pytest.mark.usefixtures("_a_hundredth_of_the_values")
 async def test_a_large_release_is_read_as_ever(forging: fakes.World, module_dir: pathlib.Path) -> None:
     manager = await begun(forging)
     await manager.ensure(asked(module_dir))
-    dashboard = "[{1,2}]," * 300_000
+    dashboard = "[{1,2}]," * 3000
     forge(forging, 1)
     forged = forging.api.content("web", 1)
     more = f"{FORGED}data: {{a: '{dashboard}'}}\n"

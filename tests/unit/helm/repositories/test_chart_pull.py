@@ -169,7 +169,7 @@ async def test_an_error_names_the_chart_and_what_to_do(world: World, said: str, 
 async def test_a_version_that_a_registry_does_not_have_is_told_with_those_next_to_it(
     world: World, newest: str, before: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chart_pull, "_TAGS_SECONDS", 0.5 if "sleep" in newest else 60.0)
+    monkeypatch.setattr(chart_pull, "_TAGS_SECONDS", 0.05 if "sleep" in newest else 60.0)
     text = await world.error(f"""\
         case "$*" in
         pull*) echo 'Error: r/web:1.2.3: not found' >&2; exit 1;;

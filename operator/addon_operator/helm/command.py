@@ -5,12 +5,13 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.helm import binary, helm_bounds, helm_errors, messages, places
-from addon_operator.helm.charts import chart_files
+from addon_operator.helm.charts import chart_files, plain_files, template_yaml
 from addon_operator.kernel import json_types, names
 from addon_operator.process.children import children
 from addon_operator.values import redaction
@@ -36,6 +37,7 @@ MOST_WARNINGS: Final = 50
 MOST_CHARS: Final = 20_000
 """Characters that all warnings of one call have together."""
 _LONGEST_WARNING: Final = 2000
+_NO_YAML: Final = re.compile(r"YAML parse error on ([^:]{1,4096}): ")
 _ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
 """Begins warnings that no module is the cause of: they are logged once, not with each call."""
 
@@ -317,6 +319,7 @@ def _explained(
         with contextlib.suppress(OSError):
             large = chart_files.largest(call.chart)
             advice += f"; {large}" if large else ""
+    advice += _wrong_line(call, said.text)
     text = messages.cause_first(verb, _in_module(call, call.redact(said.text)))
     if said.without_values is None:
         sentence = f"helm {verb} failed with a text that may hold values; the operator's log shows it"
@@ -324,6 +327,19 @@ def _explained(
     hidden = _without_values_of_chart(call, call.redact(said.without_values))
     shown = messages.cause_first(verb, _in_module(call, hidden))
     return helm_errors.HelmError(call.module, text + advice, shown + advice), ""
+
+
+def _wrong_line(call: Call, text: str) -> str:
+    """Say where the template is no YAML of which Helm says so, if its text alone shows it."""
+    found = _NO_YAML.search(_in_module(call, text))
+    if call.chart is None or found is None:
+        return ""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        path = pathlib.Path(found[1])
+        if path.resolve().is_relative_to(call.chart.resolve()) and path.is_file():
+            said = template_yaml.wrong_line(plain_files.read_text(path))
+            return f"; see {path.name}, {said}" if said else ""
+    return ""
 
 
 def _in_module(call: Call, text: str) -> str:

@@ -281,3 +281,25 @@ def test_processes_of_helm_share_three_quarters_of_the_memory_of_their_container
 async def test_a_helm_that_somebody_else_killed_has_met_no_bound(tmp_path: pathlib.Path) -> None:
     with pytest.raises(helm_errors.HelmError, match="killed by signal 9"):
         await helm(tmp_path, "kill -9 $$").run(command.Call(WEB), ["list"], 60)
+
+
+@rows.each(
+    ("wrong", "said"),
+    [
+        (" b: c", "; see a.yaml, line 5: the line is indented like none of the lines above it"),
+        ("  b: c", ""),
+    ],
+)
+async def test_the_line_that_is_no_yaml_is_told_as_it_lies_in_the_file(
+    tmp_path: pathlib.Path, wrong: str, said: str
+) -> None:
+    chart = tmp_path / "web"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "templates" / "a.yaml").write_text(f"kind: {{{{ .Values.a }}}}\n---\na:\n  a: b\n{wrong}\n")
+    text = "YAML parse error on web/templates/a.yaml: error converting YAML to JSON: yaml: line 2: no key"
+    made = helm(tmp_path, f"echo 'Error: {text}' >&2; exit 1")
+    with pytest.raises(helm_errors.HelmError) as raised:
+        await made.run(command.Call(WEB, chart=chart), ["template"], 10)
+    shown, without_values = str(raised.value), str(raised.value.without_values)
+    assert (said in shown, said in without_values) == (True, True), shown
+    assert ("; see" in shown) == bool(said)

@@ -9,6 +9,7 @@ from concurrent import futures
 import pytest
 
 from addon_operator.aio import waiting
+from tests.support import rows
 
 
 def test_each_pause_is_twice_as_long_until_the_longest() -> None:
@@ -61,7 +62,7 @@ async def test_how_work_in_a_thread_ends_is_what_its_waiter_gets() -> None:
             await waiting.in_thread(threads, divmod, 1, 0)
 
 
-@pytest.mark.parametrize("divisor", [1, 0])
+@rows.each("divisor", [1, 0])
 async def test_work_in_a_thread_is_waited_for_by_whom_is_cancelled_and_its_error_is_nobodys(
     divisor: int,
 ) -> None:

@@ -3,10 +3,10 @@
 import json
 import pathlib
 
-import pytest
 from typing_extensions import override
 
 from addon_operator.devcluster import api, api_schemas
+from tests.support import rows
 
 KIND = [{"group": "apps", "version": "v1", "kind": "Deployment"}]
 DEPLOYMENT = {"properties": {"metadata": {}}, "x-kubernetes-group-version-kind": KIND}
@@ -49,7 +49,7 @@ def test_kinds_that_are_not_of_kubernetes_itself_are_left_out(tmp_path: pathlib.
     assert not any("example.com" in path for path in client.asked)
 
 
-@pytest.mark.parametrize(("version", "status"), [("v1.36.3", 503), ("unknown", 200)])
+@rows.each(("version", "status"), [("v1.36.3", 503), ("unknown", 200)])
 def test_what_cannot_be_had_is_left_for_the_next_start(
     tmp_path: pathlib.Path, version: str, status: int
 ) -> None:

@@ -3,8 +3,7 @@
 import re
 from typing import Final
 
-import pytest
-
+from tests.support import rows
 from tests.unit.docs.pages import ROOT
 
 PAGE: Final = ROOT / "docs" / "explanation" / "security.md"
@@ -261,7 +260,7 @@ def test_each_section_of_the_page_is_held_by_tests() -> None:
     assert sections().keys() == HELD.keys()
 
 
-@pytest.mark.parametrize("title", HELD)
+@rows.each("title", HELD)
 def test_what_the_page_promises_has_the_test_that_holds_it(title: str) -> None:
     text = sections()[title]
     for promise, test in HELD[title].items():

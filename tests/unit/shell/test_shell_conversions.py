@@ -7,10 +7,9 @@ import shutil
 import subprocess
 from typing import Any
 
-import pytest
-
 from addon_operator.app import hook_environment
 from addon_operator.hook_contract import conversions
+from tests.support import rows
 
 BASH = shutil.which("bash") or "bash"
 ITEM: dict[str, Any] = {
@@ -59,7 +58,7 @@ def run(directory: pathlib.Path, body: str) -> Ended:
     return Ended(done.returncode, done.stderr, answer.read_text())
 
 
-@pytest.mark.parametrize("function", ["__on_conversion::up::v1alpha1::example.com.v1", "__on_conversion::up"])
+@rows.each("function", ["__on_conversion::up::v1alpha1::example.com.v1", "__on_conversion::up"])
 def test_a_function_converts_all_objects(tmp_path: pathlib.Path, function: str) -> None:
     step = """{ conversion::convert '.spec.cron |= join(" ") | .metadata.labels.z = $z' --arg z 1; }"""
     ended = run(tmp_path, f"{function}() {step}")

@@ -7,8 +7,6 @@ import shutil
 import subprocess
 from typing import Any
 
-import pytest
-
 from addon_operator.app import hook_environment
 from addon_operator.hook_contract.configuration.webhook_bindings import ReviewType
 from addon_operator.hook_contract.outputs import review_answers
@@ -64,7 +62,7 @@ def test_a_hook_denies_with_any_text(tmp_path: pathlib.Path) -> None:
     assert ended.answer == review_answers.AdmissionAnswer(allowed=False, message='a is "odd", it\'s so')
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("call", "warnings"),
     [("hook::allow", ()), ("hook::allow 'it is \"old\"' 'it is large'", ('it is "old"', "it is large"))],
 )

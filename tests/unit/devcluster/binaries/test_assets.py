@@ -3,9 +3,8 @@
 import json
 import pathlib
 
-import pytest
-
 from addon_operator.devcluster.binaries import assets
+from tests.support import rows
 from tests.unit.devcluster import fakes
 
 ALL = ["kube-apiserver", "etcd", "kubectl", "kube-controller-manager"]
@@ -42,7 +41,7 @@ def test_programs_of_another_version_are_not_used(tmp_path: pathlib.Path) -> Non
     assert reporter.said[0] == f"{tmp_path}/kube-apiserver is version 1.33, not 1.36: searching further"
 
 
-@pytest.mark.parametrize("script", ["exit 1", "echo nonsense"], ids=["fails", "says nonsense"])
+@rows.each("script", ["exit 1", "echo nonsense"], ids=["fails", "says nonsense"])
 def test_a_program_without_a_version_is_not_used(tmp_path: pathlib.Path, script: str) -> None:
     reporter = fakes.Recorder()
     write_assets(tmp_path, "v1.36.0")

@@ -31,7 +31,7 @@ def test_a_requirement_on_a_line_of_its_own_is_read(tmp_path: pathlib.Path) -> N
     assert components.read_pins(folder, fakes.MODULE).version == "v2.0.0+incompatible"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("go_mod", "go_sum"),
     [
         pytest.param(fakes.GO_MOD.replace("v1.2.3", "v1.2.4"), "sums\n", id="go.mod"),
@@ -45,7 +45,7 @@ def test_the_digest_changes_with_either_file(tmp_path: pathlib.Path, go_mod: str
     assert before == same != after
 
 
-@pytest.mark.parametrize("name", ["go.mod", "go.sum"])
+@rows.each("name", ["go.mod", "go.sum"])
 def test_a_missing_file_is_named(tmp_path: pathlib.Path, name: str) -> None:
     (fakes.write_pins(tmp_path) / name).unlink()
     with pytest.raises(errors.PinsError, match=f"the pins in {tmp_path / name} cannot be read"):

@@ -15,6 +15,10 @@ from _pytest.assertion import rewrite
 from hypothesis.internal import constants_ast
 from hypothesis.internal.conjecture import providers
 
+# Each look at what is imported from here on, and at thousands of tests, takes time. Each worker of xdist pays
+# for its own collector.
+gc.set_threshold(100_000, 5, 100)
+
 _LONG = 0.1
 """Seconds."""
 pytest_plugins = ["tests.support.fixtures", "tests.support.lasting_workers"]
@@ -39,11 +43,7 @@ if pathlib.Path(shutil.which("python3") or "").resolve() != _PYTHON and (_PYTHON
 
 
 def pytest_configure() -> None:
-    """Collect garbage seldom: thousands of tests live until the end, and each look at them takes its time.
-
-    That takes a twentieth off the unit tests. Each worker of xdist pays for its own collector.
-    """
-    gc.set_threshold(100_000, 5, 100)
+    """Look for no garbage among what was imported."""
     gc.freeze()
     _heed_interrupts()
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import structlog
@@ -20,10 +19,10 @@ from addon_operator.settings import settings, settings_loading
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
 from tests.support import api_server, clocks, rows
-from tests.support.api_server import Answer, ApiServer, Asked
+from tests.support.api_server import ApiServer
 
-COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
-PATH = f"{COLLECTION}/addon-operator-leader-election"
+LEASE = "addon-operator-leader-election"
+NOW = "2026-01-01T00:00:00.000000Z"
 
 
 class Limits(launcher.Launcher):
@@ -38,23 +37,26 @@ class Limits(launcher.Launcher):
 
 
 class World:
-    """A fake API server with a Lease that nobody has yet, and what a replica tells."""
+    """An API server without the Lease, and what a replica tells."""
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         self.status = health.OperatorStatus()
         self.meters = metrics.Metrics()
         self.limits = Limits()
-        server.on(
-            "POST", COLLECTION, lambda asked: Answer(asked.body | {"metadata": {"resourceVersion": "1"}})
-        )
-        server.on("PUT", PATH, self.put)
-        self.written: list[str] = []
 
-    def put(self, asked: Asked) -> Answer:
-        self.written.append(asked.body["spec"]["holderIdentity"])
-        self.server.on("GET", PATH, asked.body)
-        return Answer(asked.body)
+    def hold(self, holder: str) -> None:
+        """Another operator has the Lease, or nobody."""
+        spec = {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": 15,
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+        }
+        self.server.put(api_server.an_object("Lease", LEASE, "addons", "coordination.k8s.io/v1", spec=spec))
+
+    @property
+    def holder(self) -> str:
+        return str(self.server.get("Lease", LEASE)["spec"]["holderIdentity"])
 
     @property
     def leads(self) -> float | None:
@@ -90,14 +92,13 @@ async def test_an_operator_without_replicas_leads_at_once_and_shows_it_to_others
         assert world.leads == 1
         assert part.fence.remaining() == math.inf, "it works on while the API server is away"
         assert world.status.unready_reason() == "the operator is starting", "it never stood by"
-        world.server.on("GET", PATH, last_lease(world))
-        assert last_lease(world)["spec"]["holderIdentity"].startswith("pod-1_")
+        assert world.holder.startswith("pod-1_")
     assert world.leads == 0
-    assert (world.written, world.limits.set) == ([""], [])
+    assert (world.holder, world.limits.set) == ("", [])
 
 
 async def test_a_second_operator_says_whom_it_found_and_waits_until_that_one_has_ended(world: World) -> None:
-    world.server.on("GET", PATH, held_by("pod-0_4c1f09ab"))
+    world.hold("pod-0_4c1f09ab")
     async with world.standing(LEASE_RETRY_PERIOD="10ms") as part:
         with capture_logs() as lines:
             waiting = asyncio.create_task(part.acquire())
@@ -105,9 +106,8 @@ async def test_a_second_operator_says_whom_it_found_and_waits_until_that_one_has
                 while not lines:  # noqa: ASYNC110 - the log tells nobody
                     await asyncio.sleep(0.001)
             assert world.status.converge() == ("STANDBY: pod-0 leads", 0)
-            world.server.on("GET", PATH, held_by(""))
+            world.hold("")
             assert await waiting is True
-        world.server.on("GET", PATH, held_by(world.written[-1]))
     (found, begins) = lines
     assert found["log_level"] == "warning"
     assert found["event"].startswith("another operator works for ConfigMap addons/addon-operator: pod-0; ")
@@ -125,7 +125,7 @@ async def test_a_second_operator_says_whom_it_found_and_waits_until_that_one_has
 async def test_an_operator_that_was_killed_is_not_waited_for(
     world: World, holder: str, own_pod: str | None
 ) -> None:
-    world.server.on("GET", PATH, held_by(holder))
+    world.hold(holder)
     environ = {} if own_pod is None else {"ADDON_OPERATOR_POD": own_pod}
     async with world.standing(**environ) as part:
         assert await part.acquire() is False
@@ -150,7 +150,7 @@ def test_of_nobody_else_is_known_that_it_was_killed(holder: str, own_pod: str | 
 async def test_without_a_right_to_leases_an_operator_works_and_says_what_it_will_not_notice(
     world: World,
 ) -> None:
-    world.server.on("GET", PATH, api_server.status(403, "Forbidden", "no leases for you"))
+    world.server.refuse(api_server.status(403, "Forbidden", "no leases for you"), times=99)
     with capture_logs() as lines:
         async with world.standing() as part:
             assert await part.acquire() is False
@@ -186,11 +186,6 @@ def test_operators_for_different_config_maps_do_not_wait_for_each_other(
     assert leadership.lease_name(loaded(**environ)) == name
 
 
-def held_by(holder: str) -> dict[str, object]:
-    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}
-    return {"metadata": {"resourceVersion": "1"}, "spec": spec}
-
-
 async def test_a_replica_that_gets_the_lease_leads_and_gives_it_up_at_the_end(world: World) -> None:
     async with world.standing(ADDON_OPERATOR_HA="true") as part:
         with pytest.raises(fencing.FencedError):
@@ -198,15 +193,8 @@ async def test_a_replica_that_gets_the_lease_leads_and_gives_it_up_at_the_end(wo
         await part.acquire()
         assert world.leads == 1
         part.fence.check()
-        world.server.on("GET", PATH, last_lease(world))
     assert world.leads == 0
-    assert world.written == [""]
-
-
-def last_lease(world: World) -> dict[str, Any]:
-    (asked,) = [asked for asked in world.server.asked if asked.method == "POST"]
-    body: dict[str, Any] = asked.body | {"metadata": {"resourceVersion": "1"}}
-    return body
+    assert world.holder == ""
 
 
 async def test_children_end_between_the_leaders_deadline_and_the_next_leader(world: World) -> None:

@@ -217,14 +217,6 @@ async def test_a_newer_intent_gives_up_a_module_that_the_converge_still_waits_fo
     assert bench.told.ended == [("onStartup", True), ("ConfigMapChanged", False)]
 
 
-async def test_each_newer_intent_ends_the_helm_calls_of_modules_that_are_disabled(working: Start) -> None:
-    bench = working()
-    bench.converger.request("onStartup")
-    bench.steps.switched_off = [WEB]
-    bench.converger.request("ConfigMapChanged")
-    assert bench.steps.stopped == [WEB]
-
-
 async def test_deletes_wait_for_those_of_higher_numbers_and_nothing_waits_for_them(working: Start) -> None:
     bench = working()
     bench.steps.plan = make_plan((10, ["db"]), deletes={"c": 2, "b": 1, "a": 1})

@@ -1,4 +1,7 @@
-"""Named queues: made when they are used, worked beside each other, gone with their last binding."""
+"""Named queues wait for their failing head, go with their last task, and end with the operator.
+
+Tests of bindings hold that they are made, worked beside each other, and gone with their last binding.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -50,25 +53,6 @@ async def bench() -> AsyncIterator[Bench]:
     await asyncio.gather(working, return_exceptions=True)
 
 
-async def test_a_named_queue_is_made_when_a_task_comes(bench: Bench) -> None:
-    assert bench.names == ["main"]
-    bench.queues.use("slow")
-    assert await bench.add("slow", "a").done is tasks.Outcome.DONE
-    assert bench.names == ["main", "slow"]
-
-
-async def test_queues_run_side_by_side(bench: Bench) -> None:
-    bench.queues.use("slow")
-    bench.add("slow", "a", waits=True)
-    bench.add("slow", "b")
-    assert await bench.add("main", "c").done is tasks.Outcome.DONE
-    await clocks.settle()
-    assert bench.ran == ["a", "c"]
-    bench.gate.set()
-    await clocks.settle()
-    assert bench.ran == ["a", "c", "b"]
-
-
 async def test_a_failing_head_holds_up_its_named_queue_and_no_other(bench: Bench) -> None:
     for name in ("one", "two"):
         bench.queues.use(name)
@@ -82,18 +66,6 @@ async def test_a_failing_head_holds_up_its_named_queue_and_no_other(bench: Bench
     assert sorted(bench.ran) == ["a", "a", "c", "d"]
 
 
-async def test_a_queue_ends_with_its_last_binding(bench: Bench) -> None:
-    bench.queues.use("slow")
-    bench.queues.use("slow")
-    await bench.add("slow", "a").done
-    await clocks.settle()
-    bench.queues.leave("slow")
-    assert bench.names == ["main", "slow"]
-    bench.queues.leave("slow")
-    assert bench.names == ["main"]
-    assert bench.gone == ["slow"]
-
-
 async def test_a_queue_without_bindings_ends_with_its_last_task(bench: Bench) -> None:
     bench.queues.use("slow")
     task = bench.add("slow", "a", waits=True)
@@ -105,32 +77,6 @@ async def test_a_queue_without_bindings_ends_with_its_last_task(bench: Bench) ->
     await clocks.settle()
     assert bench.names == ["main"]
     assert bench.gone == ["slow"]
-
-
-async def test_a_queue_that_ended_comes_back_when_it_is_used_again(bench: Bench) -> None:
-    bench.queues.use("slow")
-    await bench.add("slow", "a").done
-    bench.queues.leave("slow")
-    bench.queues.use("slow")
-    assert await bench.add("slow", "b").done is tasks.Outcome.DONE
-
-
-async def test_main_never_ends(bench: Bench) -> None:
-    bench.queues.use("main")
-    await bench.add("main", "a").done
-    bench.queues.leave("main")
-    assert await bench.add("main", "b").done is tasks.Outcome.DONE
-    assert bench.gone == []
-
-
-async def test_tasks_that_came_before_the_work_began_are_run() -> None:
-    made = Bench()
-    made.queues.use("slow")
-    task = made.add("slow", "a")
-    working = asyncio.create_task(made.queues.work())
-    assert await task.done is tasks.Outcome.DONE
-    working.cancel()
-    await asyncio.gather(working, return_exceptions=True)
 
 
 async def test_a_drain_begins_nothing_more_in_any_queue(bench: Bench) -> None:
@@ -147,16 +93,3 @@ async def test_a_drain_begins_nothing_more_in_any_queue(bench: Bench) -> None:
     await clocks.settle()
     assert bench.ran == ["a"]
     assert running.done.done()
-
-
-async def test_unwanted_tasks_are_dropped_from_all_queues(bench: Bench) -> None:
-    queues = ("quick", "slow")
-    for queue in queues:
-        bench.queues.use(queue)
-        bench.add(queue, f"{queue} first", waits=True)
-        bench.add(queue, f"{queue} second")
-    await clocks.settle()
-    bench.queues.drop(lambda task: task.owner.endswith("second"))
-    bench.gate.set()
-    await clocks.settle()
-    assert bench.ran == ["quick first", "slow first"]

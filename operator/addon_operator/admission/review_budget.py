@@ -5,6 +5,7 @@ account. What they take is estimated from above before it is taken: the same num
 many times as much memory, depending on what is written in them.
 """
 
+import collections
 import contextlib
 from collections.abc import Iterator
 from typing import Final
@@ -82,6 +83,7 @@ class MemoryBudget:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._requests = 0
+        self._shares = collections.Counter[str](), collections.Counter[str]()
         self.memory = 0
         """Bytes that are held."""
 
@@ -97,6 +99,28 @@ class MemoryBudget:
         finally:
             self._requests -= 1
             held.release()
+
+    @contextlib.contextmanager
+    def share(self, user: str, held: Reservation) -> Iterator[None]:
+        """Count a request that may wait for long as its user's, who may have half of the account.
+
+        Raises :class:`OverloadedError` for more; for a first one there is room, whatever it takes.
+        """
+        most = self._limits.requests // 2, self._limits.memory_bytes // 2
+        added = 1, held.amount
+        has = [of_user[user] for of_user in self._shares]
+        if has[0] and any(one + more > limit for one, more, limit in zip(has, added, most, strict=True)):
+            raise OverloadedError
+        for of_user, more in zip(self._shares, added, strict=True):
+            of_user[user] += more
+        try:
+            yield
+        finally:
+            for of_user, more in zip(self._shares, added, strict=True):
+                of_user[user] -= more
+            if not self._shares[0][user]:
+                for of_user in self._shares:
+                    del of_user[user]
 
     def hold(self, amount: int) -> Reservation:
         """Hold that many bytes; raises :class:`OverloadedError` if there is no room."""

@@ -59,6 +59,22 @@ def test_a_usual_pod_is_held_with_a_small_multiple_of_its_size() -> None:
     assert memory_of(body) < 25 * len(body)
 
 
+def test_of_one_user_the_first_request_counts_however_large_and_nothing_is_left_of_him() -> None:
+    account = review_budget.MemoryBudget(review_budget.Limits(requests=8, memory_bytes=10))
+    for _ in range(2):
+        with account.request() as held:
+            held.grow(6)
+            with account.share("one", held):
+                with (
+                    account.request() as more,
+                    pytest.raises(review_budget.OverloadedError),
+                    account.share("one", more),
+                ):
+                    pass
+                with account.request() as others, account.share("other", others):
+                    pass
+
+
 def test_what_is_given_back_is_free_again_and_once_only() -> None:
     account = review_budget.MemoryBudget(review_budget.Limits(requests=1, memory_bytes=10))
     for _ in range(3):

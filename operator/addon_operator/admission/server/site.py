@@ -20,6 +20,7 @@ closes its socket to change its certificate.
 # ruff: noqa: A005 - only ever imported as a part of its package
 
 import asyncio
+import contextlib
 import functools
 import math
 import time
@@ -219,14 +220,21 @@ class AdmissionSite:
     async def _answer(self, path: str, route: Route, request: web.Request) -> bytes:
         await self._check(request, route)
         try:
-            with (route.account or self._account).request() as held:
+            account = route.account or self._account
+            with account.request() as held:
                 body = await _body(request, route.max_body, held)
                 if isinstance(route.handler, reviews.BodyHandler):
-                    return await self._answered(path, route.handler, request, body, _budget(route, request))
+                    # Nobody says who reads what is to be converted: all of them are one.
+                    with account.share("", held):
+                        return await self._answered(
+                            path, route.handler, request, body, _budget(route, request)
+                        )
                 review = _review(route, request, body)
                 review = msgspec.structs.replace(review, memory=held.amount)
                 del body
-                return await self._decided(path, route, route.handler, review, _budget(route, request))
+                # What hooks answer waits for long: one who floods must leave room for others.
+                with account.share(review.user, held) if route.raw else contextlib.nullcontext():
+                    return await self._decided(path, route, route.handler, review, _budget(route, request))
         except review_budget.OverloadedError as error:
             raise _RefusedError(503, "too many reviews are being answered") from error
 

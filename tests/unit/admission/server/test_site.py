@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import msgspec
 import pytest
+from typing_extensions import override
 
 from addon_operator.admission import review_budget, review_shapes, reviews
 from addon_operator.admission.server import site
@@ -200,6 +201,61 @@ async def test_a_flood_beyond_the_limit_is_turned_away_at_once() -> None:
         gate.open.set()
         assert (await first)[0] == 200
         assert (await run.ask())[0] == 200
+
+
+def of(user: str) -> dict[str, object]:
+    return tls_clients.review(userInfo={"username": user}, object={"a": "x" * 10_000})
+
+
+@rows.each(
+    "limits",
+    [
+        review_budget.Limits(requests=8),
+        review_budget.Limits(memory_bytes=9 * review_budget.Estimate().add(json.dumps(of("flood")).encode())),
+    ],
+    ids=["many", "large"],
+)
+async def test_who_floods_hooks_leaves_half_of_the_room_to_others(limits: review_budget.Limits) -> None:
+    gate = tls_clients.Gate()
+    routes = {PATH: site.Route(review_handlers.Calling(gate), timeout=60, raw=True)}
+    async with tls_clients.running(routes, limits=limits) as run:
+
+        def asked(user: str) -> asyncio.Task[tuple[int, object]]:
+            return asyncio.create_task(run.ask(of(user)))
+
+        flood = [asked("flood") for _ in range(4)]
+        for _ in flood:
+            await gate.entered.acquire()
+        assert await asked("flood") == (503, "too many reviews are being answered\n")
+        other = asked("other")
+        await gate.entered.acquire()
+        gate.open.set()
+        assert {status for status, _ in await asyncio.gather(*flood, other)} == {200}
+        assert (await asked("flood"))[0] == 200
+
+
+async def test_who_floods_conversions_leaves_half_of_the_room_to_requests() -> None:
+    gate = tls_clients.Gate()
+
+    class Converting(reviews.BodyHandler):
+        @override
+        async def answer(self, name: str, body: bytes, seconds: float) -> bytes:
+            await gate(reviews.parse(body))
+            return b"{}"
+
+    routes = {
+        "/convert": site.Route(Converting(), timeout=60),
+        PATH: site.Route(review_handlers.Calling(gate), timeout=60, raw=True),
+    }
+    async with tls_clients.running(routes, limits=review_budget.Limits(requests=4)) as run:
+        flood = [asyncio.create_task(run.ask(path="/convert")) for _ in range(2)]
+        for _ in flood:
+            await gate.entered.acquire()
+        assert (await run.ask(path="/convert"))[0] == 503
+        other = asyncio.create_task(run.ask())
+        await gate.entered.acquire()
+        gate.open.set()
+        assert {status for status, _ in await asyncio.gather(*flood, other)} == {200}
 
 
 async def test_stopping_answers_what_was_asked_and_takes_nothing_more() -> None:

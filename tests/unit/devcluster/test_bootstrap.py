@@ -18,12 +18,6 @@ def test_ports_differ_and_are_free() -> None:
             pass
 
 
-def test_the_node_is_one_that_kwok_plays() -> None:
-    node: dict[str, Any] = bootstrap.node()
-    assert node["metadata"]["annotations"] == {"kwok.x-k8s.io/node": "fake"}
-    assert node["status"]["allocatable"] == node["status"]["capacity"]
-
-
 @rows.each(
     ("status", "expected"),
     [

@@ -20,12 +20,6 @@ def test_a_state_is_read_as_it_was_written(tmp_path: pathlib.Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_component_is_added() -> None:
-    begun = state.ClusterState("v1.36.3", "starting", 1)
-    assert begun.with_component("etcd", COMPONENT).components == {"etcd": COMPONENT}
-    assert begun.components == {}
-
-
 def test_a_missing_state_is_none(tmp_path: pathlib.Path) -> None:
     assert state.load(tmp_path / "state.json") is None
 

@@ -3,11 +3,9 @@
 import datetime as dt
 import ipaddress
 import pathlib
-import ssl
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 from cryptography.x509 import verification
 
 from addon_operator.devcluster.controlplane import certificates
@@ -46,26 +44,6 @@ def test_clients_trust_the_server_by_every_name(pki: pathlib.Path, name: str) ->
 def test_nobody_trusts_the_server_by_another_name(pki: pathlib.Path) -> None:
     with pytest.raises(verification.VerificationError):
         verifier(pki).build_server_verifier(x509.DNSName("example.com")).verify(load(pki, "apiserver"), [])
-
-
-def test_each_user_has_a_token_of_its_own_by_which_the_api_server_knows_it(pki: pathlib.Path) -> None:
-    admin, manager = (certificates.token_of(pki, user) for user in USERS)
-    assert min(len(admin), len(manager)) > 40
-    assert (pki / certificates.TOKENS).read_text().splitlines() == [
-        f"{admin},kubernetes-admin,kubernetes-admin,system:masters",
-        f"{manager},system:kube-controller-manager,system:kube-controller-manager",
-    ]
-
-
-@pytest.mark.parametrize("file", ["ca", "apiserver"])
-def test_each_certificate_fits_its_key(pki: pathlib.Path, file: str) -> None:
-    ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(pki / f"{file}.crt", pki / f"{file}.key")
-
-
-def test_the_service_account_key_has_its_public_half_beside_it(pki: pathlib.Path) -> None:
-    private = serialization.load_pem_private_key((pki / "service-account.key").read_bytes(), None)
-    public = serialization.load_pem_public_key((pki / "service-account.pub").read_bytes())
-    assert private.public_key() == public
 
 
 def test_certificates_are_valid_for_years_and_a_little_into_the_past(pki: pathlib.Path) -> None:

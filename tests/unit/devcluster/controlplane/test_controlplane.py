@@ -30,17 +30,6 @@ def test_other_names_are_refused(name: str) -> None:
         layout.parse_name(name)
 
 
-def test_a_scheduler_and_kwok_run_only_with_nodes() -> None:
-    without = controlplane.component_names(nodes=False)
-    assert without == ("etcd", "kube-apiserver", "kube-controller-manager")
-    assert (*without, "kube-scheduler", "kwok") == NAMES
-
-
-@rows.each("name", NAMES)
-def test_each_component_is_started_from_its_binary(name: str) -> None:
-    assert controlplane.command(name, WHERE, 1001, BINARIES)[0] == f"/cache/{name}"
-
-
 @rows.each("name", NAMES)
 def test_nothing_of_a_cluster_is_outside_its_directory(name: str) -> None:
     paths = [value for value in arguments(name).values() if value.startswith("/")]
@@ -63,15 +52,3 @@ def test_etcd_listens_in_the_clusters_directory_only() -> None:
         "--listen-client-urls": "unix://etcd.sock",
         "--listen-peer-urls": "unix://etcd-peer.sock",
     }
-
-
-def test_the_api_server_uses_its_etcd_and_rbac() -> None:
-    given = arguments(components.KUBE_APISERVER)
-    assert given["--etcd-servers"] == "unix://etcd.sock"
-    assert given["--secure-port"] == "1001"
-    assert given["--authorization-mode"] == "RBAC"
-
-
-@rows.each("name", sorted(controlplane.USERS))
-def test_each_other_component_has_its_own_kubeconfig(name: str) -> None:
-    assert arguments(name)["--kubeconfig"] == f"/state/one/kubeconfigs/{name}"

@@ -86,9 +86,3 @@ async def test_unused_time_gives_no_more_than_the_burst() -> None:
     assert pauses.seconds == []
     await limiter.wait()
     assert pauses.seconds == [pytest.approx(0.1)]
-
-
-async def test_no_limit_means_no_wait() -> None:
-    pauses = Pauses()
-    await waits(retries.RateLimiter(retries.UNLIMITED, pauses), 100)
-    assert pauses.seconds == []

@@ -76,16 +76,6 @@ def test_the_list_of_a_module_wins_over_that_of_the_setting(
     assert bench.windows.opening(WEB) == (None if opens is None else MIDNIGHT + opens * HOUR)
 
 
-def test_a_release_without_a_module_has_the_windows_of_the_setting() -> None:
-    assert Bench().windows.opening(LEFT) == MIDNIGHT + 22 * HOUR
-
-
-def test_an_open_window_lets_everything_pass() -> None:
-    bench = Bench()
-    bench.clock.now = MIDNIGHT + 12.5 * HOUR
-    assert bench.windows.opening(WEB) is None
-
-
 def test_each_module_runs_when_its_own_window_opens() -> None:
     bench = Bench()
     bench.hold(WEB)
@@ -105,14 +95,6 @@ def test_modules_that_wait_for_the_same_window_run_in_their_order() -> None:
     bench.hold(DB)
     bench.pass_time(19)
     assert bench.runs == ["db", "web"]
-
-
-def test_modules_converge_when_something_is_to_be_removed() -> None:
-    bench = Bench(own=None)
-    bench.hold(WEB)
-    bench.hold(DB, is_removal=True)
-    bench.pass_time(19)
-    assert bench.inbox.put_in == [intents.ConvergeWanted("WindowOpened")]
 
 
 def test_a_release_without_a_module_that_waits_is_shown_and_forgotten_when_its_window_opens() -> None:
@@ -200,14 +182,3 @@ def test_what_nobody_wants_any_more_is_forgotten() -> None:
     assert bench.windows.held(LEFT) is not None
     bench.windows.keep_only([], [])
     assert bench.windows.held(WEB) is None
-
-
-def test_a_module_that_may_pass_passes_until_that_is_taken_back() -> None:
-    bench = Bench()
-    bench.windows.let_pass(WEB)
-    assert bench.windows.may_pass(WEB)
-    assert bench.windows.opening(WEB) is None
-    assert bench.windows.opening(DB) is not None
-    bench.windows.has_passed(WEB)
-    assert not bench.windows.may_pass(WEB)
-    assert bench.windows.opening(WEB) is not None

@@ -173,6 +173,8 @@ def may_be_renamed(observed: Observed) -> tuple[str, ...]:
 
 def purge_reason(observed: Observed, release: str) -> str:
     """Say why a release is purged, as the end of a sentence."""
+    if release in observed.moved:
+        return "its module has another release now, and it goes once that one is there"
     made_by = "an addon-operator made it" if observed.releases[release] else "HELM_PURGE is all"
     return f"no module directory explains it, and {made_by}"
 

@@ -95,6 +95,9 @@ def test_the_reason_of_a_purge_says_who_made_the_release() -> None:
         "no module directory explains it, and an addon-operator made it",
         "no module directory explains it, and HELM_PURGE is all",
     ]
+    moved = dataclasses.replace(found, moved=frozenset({"mine"}))
+    said = "its module has another release now, and it goes once that one is there"
+    assert plan.purge_reason(moved, "mine") == said
 
 
 def test_an_ignored_release_is_neither_deleted_nor_purged() -> None:

@@ -147,6 +147,16 @@ class Attack:
         self.forge("guest", self.edge)
         self.forge("stranger", self.strange)
 
+    def genuine(self, case: str, number: int) -> dict[str, Any]:
+        """The record of a revision as it is."""
+        return dict(self._site.get(self._kind, f"sh.helm.release.v1.{case}.v{number}", self.edge))
+
+    def put_back(self, record: dict[str, Any], case: str, number: int) -> None:
+        """Have a record be that of a deployed revision, with all that the operator wrote on it."""
+        labels = {**record["metadata"]["labels"], "name": case, "version": str(number), "status": "deployed"}
+        body = {**record, "metadata": {"labels": labels}}
+        self._site.create(self._kind, f"sh.helm.release.v1.{case}.v{number}", body, self.edge)
+
     def delete(self, case: str, label: str) -> None:
         """Delete a record, as a person does whom the operator has told so."""
         self._site.delete(self._kind, f"sh.helm.release.v1.{case}.v{label}", namespace=self.edge)
@@ -306,3 +316,60 @@ def test_a_memory_that_is_lost_or_put_back_costs_no_release(site: operator_site.
     attack.check_nothing_came_of_it(victims)
     records = {each["metadata"]["name"].split(".", 4)[-1] for each in site.listed("secret", attack.edge)}
     assert records == {"away.v1", "guest.v1", "edge.v1", "edge.v2"}, "one revision for a lost memory"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("driver", ["secret", "configmap"])
+def test_genuine_records_in_another_time_or_place_are_input_of_nothing(
+    site: operator_site.Site, devcluster: handle.DevCluster, driver: str
+) -> None:
+    """A revision of before put back, one of another release, and one that is gone."""
+    site.first_retry = operator_site.SOON
+    attack = Attack(site, driver)
+    cases = ("replayed", "newest", "copied", "source")
+    for case in cases:
+        attack.module(f"010-{case}", {"a": f'{{{{ .Values.{case}.a | default "one" }}}}'})
+        more = f"{{{{ if not .Values.{case}.a }}}}\n" + json.dumps(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"left-{case}"}}
+        )
+        (site.modules / f"010-{case}" / "templates" / "more.yaml").write_text(f"{more}\n{{{{ end }}}}\n")
+    seen = module_objects.Modules(site, devcluster)
+
+    def data(case: str) -> str | None:
+        found = site.find("configmap", case, attack.edge)
+        return None if found is None else str(found["data"]["a"])
+
+    operator = site.start(HELM_DRIVER=driver).wait_ready().wait_idle()
+    before = {case: attack.genuine(case, 1) for case in cases}
+    site.config(**dict.fromkeys(cases, "a: two\n"))
+    operator.wait_until(lambda: {data(case) for case in cases} == {"two"}, "second revisions")
+    operator.wait_idle()
+    for case in cases:
+        assert site.find("configmap", f"left-{case}", attack.edge) is None
+        site.create("configmap", f"left-{case}", {"data": {"of": "somebody else"}}, attack.edge)
+    victims = {case: attack.uid(f"left-{case}", attack.edge) for case in cases}
+    own = {case: attack.uid(case, attack.edge) for case in cases}
+
+    # While it is away, so that it puts nothing in order in between.
+    operator.stop()
+    attack.delete("replayed", "1")
+    for case in ("replayed", "newest"):
+        attack.delete(case, "2")
+    attack.put_back(before["replayed"], "replayed", 1)
+    attack.put_back(before["source"], "copied", 3)
+    site.config(**dict.fromkeys(cases, "a: three\n"))
+    operator = site.start(HELM_DRIVER=driver, CONVERGE_ON_FAILURE="continue")
+    operator.wait_until(
+        lambda: "is not what its name" in str(seen.condition("copied", "Ready")["message"]), "it is refused"
+    )
+    attack.delete("copied", "3")
+    operator.wait_until(lambda: {data(case) for case in cases} == {"three"}, "all go on")
+    operator.wait_idle()
+    assert {case: attack.uid(case, attack.edge) for case in cases} == own
+    site.config(copied="a: three\n", replayedEnabled="false", newestEnabled="false")
+    operator.wait_until(lambda: data("replayed") is data("newest") is None, "both are removed")
+    operator.wait_idle().stop()
+    for case in ("replayed", "newest"):
+        attack.put_back(before[case], case, 1)
+    site.start(HELM_DRIVER=driver).wait_ready().wait_idle().stop()
+    assert {case: attack.uid(f"left-{case}", attack.edge) for case in cases} == victims

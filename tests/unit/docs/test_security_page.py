@@ -22,6 +22,10 @@ HELD: Final = {
             "integration/test_forged_records.py::"
             "test_records_that_others_wrote_or_changed_are_input_of_nothing"
         ),
+        "A genuine record of an earlier time, or of another release": (
+            "integration/test_forged_records.py::"
+            "test_genuine_records_in_another_time_or_place_are_input_of_nothing"
+        ),
         "another revision inside than outside": (
             "unit/helm/releases/test_record_lists.py::"
             "test_no_call_begins_while_helm_would_take_a_record_for_another_revision"

@@ -58,15 +58,19 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
     site: operator_site.Site, modules: module_objects.Modules, helm: pathlib.Path
 ) -> None:
     site.use_helm(helm)
-    module = with_web(site)
+    # What the failed revision has no more is the release's own again.
+    dropped = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: dropped}\n"
+    module = with_web(site, f"{{{{ if not .Values.web.fails }}}}\n---\n{dropped}{{{{ end }}}}\n")
     size = '[{"op": "add", "path": "/web/size", "value": 3}]'
     site.hook(module, "size.sh", {"beforeHelm": 1}, f"echo '{size}' > \"$CONFIG_VALUES_JSON_PATCH_PATH\"")
     operator = site.start().wait_ready()
+    uid = site.get("configmap", "dropped")["metadata"]["uid"]
     site.config(web="fails: true\na: two\n")
     operator.wait_until(
         lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is taken back"
     )
     assert site.data("web") == {"a": "one"}
+    assert site.get("configmap", "dropped")["metadata"]["uid"] == uid
     error = (modules.get("web") or {})["status"]["lastError"]
     assert "99999" in error or "Invalid value" in error
     assert "is taken back to revision 1; it is not tried again with the same chart and values" in error

@@ -67,13 +67,17 @@ class Rollback:
             await self._keep_live(last, target)
             made = {**await self._records.released(target), "version": last.revision.number + 1}
             try:
-                await self._roll_back(last, target)
+                manifest, had, gained = await self._roll_back(last, target)
             except helm_errors.HelmError:
                 await self._planner.calls.end(self._request.module)
                 raise
+            # Before that, the record counts as one of others.
             back = await self._planner.calls.end(self._request.module, made)
             if back is not None:
                 self._request.others.made(back.revision.number)
+            await self._planner.clear_left(self._request.module, "", [had], manifest)
+            retaining = self._planner.keeper_of(self._request.module, self._request.others)
+            await retaining.take_back(manifest, gained)
         except (helm_errors.HelmError, helm_errors.ReleaseRecordError) as error:
             return self._refused(failed, f"the rollback failed, too: {_message(error)}")
         await self._remember(last, target, failed)
@@ -143,7 +147,10 @@ class Rollback:
             change = functools.partial(manifests.with_fields, fields=fields, namespace=namespace)
             await records.rewrite(target, change, is_other=False)
 
-    async def _roll_back(self, last: release_records.Record, target: release_records.Record) -> None:
+    async def _roll_back(
+        self, last: release_records.Record, target: release_records.Record
+    ) -> tuple[str, str, Sequence[manifests.ManifestResource]]:
+        """Have Helm do it; gives what the release has now, what it had, and what of it is new."""
         module = self._request.module
         content, had = await self._records.content(target), ""
         gained = await asyncio.to_thread(manifests.resources, content.manifest)
@@ -167,9 +174,7 @@ class Rollback:
             target.revision.number,
             is_server_side=content.is_server_side,
         )
-        await self._planner.clear_left(module, "", [had], content.manifest)
-        retaining = self._planner.keeper_of(self._request.module, self._request.others)
-        await retaining.take_back(content.manifest, gained)
+        return content.manifest, had, gained
 
     async def _remember(
         self, last: release_records.Record, target: release_records.Record, failed: Exception

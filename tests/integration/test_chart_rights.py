@@ -5,7 +5,8 @@ import pathlib
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import charts
+from addon_operator.helm.releases import record_format
+from tests.integration import charts, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -246,3 +247,20 @@ def test_the_notes_tell_to_create_the_values_configmap_as_long_as_there_is_none(
     assert "create secret generic passwords" in notes(**{"valuesSecret.name": "passwords"})
     assert "create secret" not in notes(**{"valuesSecret.name": "none"})
     assert "webhookconfigurations" not in notes()
+
+
+@pytest.mark.slow
+def test_who_may_view_a_namespace_reads_records_that_are_config_maps(site: operator_site.Site) -> None:
+    site.module("010-web", {"a": "b"}, values="webEnabled: true\n")
+    site.secret(web="password: canary")
+    site.start(HELM_DRIVER="configmap").wait_ready().wait_idle().stop()
+    site.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer")
+    asked = (
+        "get",
+        "configmap",
+        "sh.helm.release.v1.web.v1",
+        "--output=jsonpath={.data.release}",
+        "--as=viewer",
+    )
+    decoded = record_format.decode(site.kubectl(*asked), is_secret=False)
+    assert record_format.content_of(decoded).values["web"]["password"] == "canary"

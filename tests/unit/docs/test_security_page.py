@@ -68,6 +68,9 @@ HELD: Final = {
         ),
     },
     "Which right makes somebody as strong as what": {
+        "somebody who reads all values of these releases": (
+            "integration/test_chart_rights.py::test_who_may_view_a_namespace_reads_records_that_are_config_maps"
+        ),
         "RBAC lets nobody grant rights that they do not have": (
             "integration/test_least_privilege.py::"
             "test_no_hook_and_no_chart_reaches_beyond_the_rights_of_the_installation_with_the_least"

@@ -244,3 +244,22 @@ def test_what_another_module_gains_outlives_the_removal_of_the_one_that_had_it(
     operator.wait_until(lambda: site.data("moved") is None, "they go")
     assert uid(site, "data", "pvc") == before[1]
     operator.stop()
+
+
+def test_a_renamed_module_takes_its_objects_along_whatever_take_ownership_says(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    site.use_helm(helm)
+    site.values("oldEnabled: true\nnewEnabled: true\notherEnabled: true\n")
+    site.module("020-other", {"a": "b"})
+    old = site.module("010-old", {"a": "b"})
+    add(old, "same", a="b")
+    (old / "templates" / "data.yaml").write_text(_CLAIM)
+    operator = site.start(TAKE_OWNERSHIP="never", WATCH_MODULES="yes").wait_ready()
+    before = uid(site, "same"), uid(site, "data", "pvc")
+    old.rename(site.modules / "010-new")
+    operator.wait_until(lambda: set(site.revisions()) == {"new", "other"}, "it is renamed")
+    operator.wait_idle()
+    assert (uid(site, "same"), uid(site, "data", "pvc")) == before
+    assert (owner(site, "same"), site.data("old")) == ("new", None)
+    operator.stop()

@@ -50,6 +50,8 @@ class Foreign:
     """Whether an operator kept it when its release went or lost it."""
     is_own: bool = False
     """Whether it bears the marks of the release: Helm takes it for a part of it."""
+    of: places.ReleaseLocation | None = None
+    """The release that it bears the marks of."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,7 +105,9 @@ class LiveObjects:
             whose = f" of release {owner[1]}/{owner[0]}" if is_helms and owner[0] else ""
             is_ours = any(labels.get(key) == value for key, value in self._labels.items())
             is_kept = keeping.is_marked(live)
-            foreign.append(Foreign(resource, f"{resource}{whose}", is_helms or is_ours, is_kept, is_own))
+            of = places.ReleaseLocation(str(owner[1]), str(owner[0])) if whose else None
+            name = f"{resource}{whose}"
+            foreign.append(Foreign(resource, name, is_helms or is_ours, is_kept, is_own, of))
         return tuple(foreign)
 
     async def get(

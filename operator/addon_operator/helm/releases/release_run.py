@@ -29,6 +29,7 @@ from addon_operator.helm.releases import (
     hook_objects,
     keeper,
     left_over,
+    live_objects,
     live_values,
     merge_conflicts,
     record_format,
@@ -547,7 +548,8 @@ class ReleaseRun:
         if not foreign and self._left_out:
             return ()
         is_labelled = policy is release_types.TakeOwnership.LABELLED
-        ours = await self._request.others.bodies([each.resource for each in foreign])
+        ours = {*await self._request.others.bodies([each.resource for each in foreign])}
+        ours |= {each.resource for each in foreign if await self._is_of_gone_module(each)}
         unlabelled = [
             each.name
             for each in foreign
@@ -561,6 +563,22 @@ class ReleaseRun:
             ) from refused
         await self._planner.adoptions.begin(self._request.module, [each.resource for each in foreign])
         return tuple(each.name for each in foreign if not each.is_kept)
+
+    async def _is_of_gone_module(self, found: live_objects.Foreign) -> bool:
+        """Say whether an object is of a release of ours that no module explains, such as one renamed."""
+        where = self._helm.places
+        if found.of is None or where.is_of_module(key := where.key(found.of)):
+            return False
+        memory = self._records.memory
+        if not (memory.is_known and memory.of(found.of).life):
+            return False
+        try:
+            deployed = await self._records.deployed(key)
+        except helm_errors.ReleaseRecordError:
+            return False
+        listed = await asyncio.to_thread(manifests.resources, deployed.manifest if deployed else "")
+        wanted = found.resource.identity(where.of(self._request.module).namespace)
+        return any(each.identity(found.of.namespace) == wanted for each in listed)
 
     async def _adopt_own(self, manifest: str) -> None:
         """Adopt what bears the marks of the release and is in no revision: Helm takes that over unasked."""

@@ -356,6 +356,19 @@ def test_the_reason_of_the_end_is_a_record_of_level_error_in_a_text_log(site: op
     assert "level=error" in line
 
 
+def test_a_helm_that_deletes_what_it_should_keep_is_refused_by_the_operator_and_warned_of_elsewhere(
+    site: operator_site.Site,
+) -> None:
+    real = site.cluster.helm
+    for version in ("v4.0.3", "v4.1.0"):
+        told = f'case "$1" in version) echo "{version}" ;; *) exec "{real}" "$@" ;; esac\n'
+        site.script(site.helm, told)
+        assert f"is Helm {version}, which deletes an object" in refusal(site.start())
+    done = site.command("plan")
+    assert "install Helm 4.1.1 or newer" in done.stderr
+    assert "web" in done.stdout
+
+
 def test_a_file_of_the_api_servers_authority_that_holds_none_is_one_sentence(
     site: operator_site.Site, tmp_path: pathlib.Path
 ) -> None:

@@ -247,7 +247,7 @@ def test_what_is_wrong_with_one_module_is_said_of_it_and_the_others_are_planned(
     assert "key 'global'" in done.stderr
 
 
-def test_a_plan_knows_versions_that_are_not_served_and_hooks_that_cannot_run(
+def test_a_plan_knows_what_cannot_work_and_data_that_a_chart_deletes_by_itself(
     site: operator_site.Site,
 ) -> None:
     web = site.module("010-web", {"a": "b"}, values="webEnabled: true")
@@ -256,12 +256,19 @@ def test_a_plan_knows_versions_that_are_not_served_and_hooks_that_cannot_run(
     )
     (web / "hooks").mkdir()
     (web / "hooks" / "main.go").write_text("package hooks\n")
+    db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    (db / "templates" / "claim.yaml").write_text(
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {helm.sh/hook: "
+        "pre-install}}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+    )
     found = documents(site, code=1)
-    assert actions(found) == {"web": "unknown"}
+    assert actions(found) == {"web": "unknown", "db": "install"}
+    itself = "PersistentVolumeClaim data of module db is one of Helm's hooks: Helm deletes it"
+    assert any(itself in each for each in found["losses"])
     reason = found["modules"][0]["reason"]
     assert reason.startswith("Helm would fail: the API server has no kind 'DaemonSet' in extensions/v1beta1")
     assert reason.endswith(": it serves it in apps/v1")
-    assert any("main.go is a Go hook" in note for note in found["notes"])
+    assert any("main.go is a Go hook" in note for note in found["notes"]), found["notes"]
 
 
 DEPLOYMENT = """\
@@ -423,7 +430,9 @@ def test_what_hooks_have_to_give_first_is_an_install_and_not_unknown(site: opera
         "the changes are not known before"
     )
     assert found["hookValues"] == {"from": "nothing", "operator": None, "releases": {}}
-    assert any("there is neither a running operator nor a release" in note for note in found["notes"])
+    assert any("there is neither a running operator nor a release" in note for note in found["notes"]), found[
+        "notes"
+    ]
 
 
 def test_a_plan_asks_the_operator_in_its_pod_through_the_api_server(site: operator_site.Site) -> None:

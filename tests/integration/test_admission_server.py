@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import contextlib
-import dataclasses
 import datetime as dt
 import pathlib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec import structs
 
 from addon_operator.admission import reviews
 from addon_operator.admission.registration import registration
@@ -123,7 +123,7 @@ async def test_a_removed_registration_is_back_within_seconds(running: Replica) -
 
 async def test_the_end_of_a_replica_leaves_the_registration(running: Replica) -> None:
     before = await running.stored()
-    other = dataclasses.replace(configuration(running.namespace), name=f"other-{running.namespace}")
+    other = structs.replace(configuration(running.namespace), name=f"other-{running.namespace}")
     async with replica(running.kube, running.namespace, other):
         pass
     assert (await running.kube.get(other.path))["webhooks"]
@@ -132,7 +132,7 @@ async def test_the_end_of_a_replica_leaves_the_registration(running: Replica) ->
 
 
 async def test_replicas_share_one_authority(running: Replica) -> None:
-    other = dataclasses.replace(configuration(running.namespace), name=f"other-{running.namespace}")
+    other = structs.replace(configuration(running.namespace), name=f"other-{running.namespace}")
     async with replica(running.kube, running.namespace, other) as second:
         assert (await second.store.refresh()).bundle == (await running.store.refresh()).bundle
     await withdraw(running.kube, other)

@@ -1,10 +1,10 @@
 """What was there before a release is what it was when a try of the release fails, and is not deleted."""
 
 import asyncio
-import dataclasses
 from typing import Any, Final
 
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.helm import helm_errors, release_types
@@ -55,7 +55,7 @@ def own_marks(site: Site) -> dict[str, Any]:
 async def failed(
     manager: releases.ReleaseManager, site: Site, *, size: int = 1, insists: bool = False
 ) -> str:
-    asked = dataclasses.replace(site.asked(size, fails="yes", fresh=True), insists=insists)
+    asked = structs.replace(site.asked(size, fails="yes", fresh=True), insists=insists)
     with pytest.raises(helm_errors.HelmError) as raised:
         await manager.ensure(asked)
     return str(raised.value)
@@ -158,7 +158,7 @@ async def test_what_a_first_install_left_for_a_module_that_has_yet_to_run_was_no
 ) -> None:
     site = helm_site
     site.write("templates/more.yaml", CHART)
-    asked = dataclasses.replace(site.asked(1, fresh=True, fails="yes"), others=Gaining())
+    asked = structs.replace(site.asked(1, fresh=True, fails="yes"), others=Gaining())
     async with site.manager() as manager:
         for _ in range(3):
             with pytest.raises(helm_errors.HelmError, match="99999") as raised:

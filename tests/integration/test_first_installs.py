@@ -1,9 +1,9 @@
 """First installs that fail or are cut off, with helm 3 and 4: installed until that worked once."""
 
-import dataclasses
 import textwrap
 
 import pytest
+from msgspec import structs
 
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.modules import release
@@ -215,6 +215,6 @@ async def test_after_a_removal_a_release_begins_anew_and_tries_do_not_pile_up(si
                 await manager.ensure(site.asked(2))
         assert site.revisions() == {1: "superseded", 4: "failed", 5: "failed", 6: "failed"}
         (site.module / "templates" / "boot.yaml").unlink()
-        outcome = await manager.ensure(dataclasses.replace(site.asked(2), fresh=True))
+        outcome = await manager.ensure(structs.replace(site.asked(2), fresh=True))
         assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.INSTALLED, 7)
         assert (await manager.ensure(site.asked(2))).action is release_types.ReleaseAction.SKIPPED

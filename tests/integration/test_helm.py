@@ -1,7 +1,6 @@
 """Releases made with the real helm, versions 3 and 4, on a real control plane."""
 
 import asyncio
-import dataclasses
 import json
 import os
 import pathlib
@@ -9,6 +8,7 @@ import signal
 from typing import Final
 
 import pytest
+from msgspec import structs
 
 from addon_operator.devcluster import pytest_plugin
 from addon_operator.helm import helm_errors, release_types
@@ -66,7 +66,7 @@ async def test_a_chart_sees_the_values_and_nothing_of_its_own_values_file(site: 
     section: json_types.JsonObject = {"nested": {"kept": 2}, "kept": 2, "list": [3], "none": None}
     values: json_types.JsonObject = {"web": section, "global": {"g": 1}}
     async with site.manager() as manager:
-        await manager.ensure(dataclasses.replace(site.asked(), values=values))
+        await manager.ensure(structs.replace(site.asked(), values=values))
     seen = json.loads(site.get("configmap", "web")["data"]["size"])
     assert seen == {"web": {"nested": {"kept": 2}, "kept": 2, "list": [3]}, "global": {"g": 1}}
 

@@ -1,10 +1,10 @@
 """What holds data stays, whatever takes it out of a release, and goes on when its module comes back."""
 
-import dataclasses
 import json
 from typing import Any, Final
 
 import pytest
+from msgspec import structs
 
 from addon_operator.helm import helm_errors, release_types, remembered
 from addon_operator.helm.releases import releases
@@ -172,7 +172,7 @@ async def under_another_name(site: Site, before: dict[str, str]) -> None:
 
         # A release of another name has all of it then.
         site.write("templates/claim.yaml", CLAIM)
-        asked = dataclasses.replace(site.asked(3, data="yes"), module=names.ModuleName("other"))
+        asked = structs.replace(site.asked(3, data="yes"), module=names.ModuleName("other"))
         await manager.ensure(asked)
     assert (uids(site), site.get("pvc", "store-db-0")["metadata"]["uid"]) == (before, claim)
     assert site.get("secret", "password")["data"].keys() == password.keys()
@@ -198,7 +198,7 @@ async def test_data_goes_with_its_release_only_as_far_as_that_was_asked_for(helm
     )
 
     def asked(earlier: str = "") -> release_types.ReleaseRequest:
-        return dataclasses.replace(site.asked(earlier=earlier), removal=remembered.Removal(data="delete"))
+        return structs.replace(site.asked(earlier=earlier), removal=remembered.Removal(data="delete"))
 
     async with site.manager() as manager:
         await manager.ensure(asked(earlier="yes"))

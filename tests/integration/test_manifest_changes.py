@@ -1,6 +1,5 @@
 """Labels, annotations and patches on what charts render, with both Helms."""
 
-import dataclasses
 import json
 import pathlib
 import sys
@@ -8,6 +7,7 @@ import time
 from typing import Final
 
 import pytest
+from msgspec import structs
 
 from addon_operator.devcluster import handle
 from addon_operator.modules.patching import manifest_changes
@@ -143,7 +143,7 @@ async def test_changes_cost_one_process_for_each_call_of_helm_and_without_them_t
         await manager.ensure(helm_site.asked())
         assert not renderers(started)
         for size in (1, 2, 2):
-            await manager.ensure(dataclasses.replace(helm_site.asked(size), changes=changes))
+            await manager.ensure(structs.replace(helm_site.asked(size), changes=changes))
     calls = helm_site.verbs[1:]
     assert calls == ["template", "upgrade"] * 2
     assert renderers(started) == len(calls)

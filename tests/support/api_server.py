@@ -16,6 +16,7 @@ from typing import Any, Final
 import aiohttp
 import orjson
 from aiohttp import base_protocol, web
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.aio import waiting
@@ -220,7 +221,7 @@ class ApiServer:
         added = next(
             each for each in kinds.of([body]) if (each.kind, each.api_version) == (kind, api_version)
         )
-        self.given.resources += (dataclasses.replace(added, plural=plural or added.plural),)
+        self.given.resources += (structs.replace(added, plural=plural or added.plural),)
 
     def stop_serving(self, kind: str, api_version: str | None = None, *, ends_streams: bool = True) -> None:
         """Serve a kind no more; its objects are there again when it is served again.

@@ -1,8 +1,9 @@
 """Who listens to the engine: metrics, the log, Events of the ConfigMap, and the modules' states."""
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Final
+
+from msgspec import structs
 
 from addon_operator.app import event_log, event_metrics
 from addon_operator.engine import config_events, events, module_states, state, tasks
@@ -43,22 +44,22 @@ def config_listener(
     """
 
     def tell(event: events.Event) -> None:
-        about = dataclasses.replace(objects["ConfigMap"], uid=uid())
+        about = structs.replace(objects["ConfigMap"], uid=uid())
         match event:
             case events.RemovalDue():
                 recorder.record(about, "Warning", "Removed", f"{event.text[0].upper()}{event.text[1:]}.")
             case events.ObjectsKept(has_module=False):
                 recorder.record(about, "Warning", "Kept", f"Of release {event.release}: {event.text}.")
             case config_events.ConfigMissing():
-                about = dataclasses.replace(objects[event.kind], uid=event.uid)
+                about = structs.replace(objects[event.kind], uid=event.uid)
                 recorder.record(about, "Warning", "Missing", f"{event.source} is missing: {event.follows}.")
             case config_events.ConfigFound(lost=lost) if lost:
-                about = dataclasses.replace(objects[event.kind], uid=event.uid)
+                about = structs.replace(objects[event.kind], uid=event.uid)
                 recorder.record(about, "Warning", "HookValuesLost", f"{event.loss}.")
             case config_events.ConfigRefused():
                 places = "; ".join(violation.partition(": ")[0] for violation in event.error.violations)
                 recorder.record(
-                    dataclasses.replace(objects[event.kind], uid=event.uid),
+                    structs.replace(objects[event.kind], uid=event.uid),
                     "Warning",
                     "InvalidValues",
                     f"{event.follows[0].upper()}{event.follows[1:]}. Wrong: {places}. "

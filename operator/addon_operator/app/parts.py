@@ -1,7 +1,9 @@
 """Parts of the operator that consist of several objects, put together."""
 
-import dataclasses
 from collections.abc import Callable
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.engine import events, intents, module_states
 from addon_operator.engine.bindings import (
@@ -52,15 +54,14 @@ from addon_operator.modules.patching import manifest_changes
 from addon_operator.values import store
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(msgspec.Struct, frozen=True):
     """What requests of the API server that hooks answer go through."""
 
     slots: process_slots.ProcessSlots
-    registry: webhooks.WebhookRegistry[hook_entries.WebhookEntry] = dataclasses.field(
+    registry: webhooks.WebhookRegistry[hook_entries.WebhookEntry] = msgspec.field(
         default_factory=webhooks.NoRegistry
     )
-    conversions: webhooks.WebhookRegistry[hook_entries.ConversionEntry] = dataclasses.field(
+    conversions: webhooks.WebhookRegistry[hook_entries.ConversionEntry] = msgspec.field(
         default_factory=webhooks.NoRegistry
     )
 
@@ -88,8 +89,7 @@ def bindings(
     return hook_bindings.HookBindings(runs, watches, jq, schedules.Schedules(clock), tell, answering)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Watching:
+class Watching(msgspec.Struct, frozen=True):
     """What settings and tools say of the watch over releases."""
 
     ignored: frozenset[str]
@@ -107,12 +107,12 @@ class Watching:
         config = module.config.health
         if not self.health_rules:
             return config
-        return dataclasses.replace(config, rules=(*config.rules, *self.health_rules))
+        return structs.replace(config, rules=(*config.rules, *self.health_rules))
 
     def drift_of(self, module: model.Module) -> drift_config.DriftConfig:
         """Return what is done about drift of a module."""
         config = module.config.drift
-        return config if config.mode else dataclasses.replace(config, mode=self.drift_mode)
+        return config if config.mode else structs.replace(config, mode=self.drift_mode)
 
 
 def monitor(

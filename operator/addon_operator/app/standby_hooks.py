@@ -12,6 +12,9 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+from msgspec import structs
+
 from addon_operator.admission.conversions import conversion_specs
 from addon_operator.admission.hooks import hook_reviews, hook_specs
 from addon_operator.admission.registration import registration_specs
@@ -208,7 +211,7 @@ class StandbyHooks:
 
     async def _live(self, kind: registration_specs.ConfigurationKind) -> Mapping[str, Any]:
         try:
-            return await self._kube.get(dataclasses.replace(self._template, kind=kind).path)
+            return await self._kube.get(structs.replace(self._template, kind=kind).path)
         except api_errors.NotFound:
             return {}
 
@@ -264,8 +267,7 @@ class StandbyHooks:
             self._values.enabled = self._states.enabled = tuple(enabled)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What it shares with the engine of this process."""
 
     slots: process_slots.ProcessSlots

@@ -1,7 +1,6 @@
 """``addon-operator devcluster``: a real control plane on this machine, to try things out and for tests."""
 
 import contextlib
-import dataclasses
 import os
 import pathlib
 import shlex
@@ -12,6 +11,7 @@ from typing import Final, NoReturn
 
 import click
 import rich.console
+from msgspec import structs
 
 from addon_operator.cli import printing
 from addon_operator.devcluster import (
@@ -100,7 +100,7 @@ def status(output: str) -> None:
     if output == printing.NAME:
         click.echo(printing.names("devcluster", [one.name for one in clusters]), nl=False)
     elif output in ("yaml", "json"):
-        documents = [dataclasses.asdict(one) for one in clusters]
+        documents = [structs.asdict(one) for one in clusters]
         click.echo(printing.document(documents, output), nl=False)
     elif clusters:
         click.echo(_table(clusters, wide=output == printing.WIDE), nl=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+import msgspec
 import orjson
 from click import shell_completion
 
@@ -93,8 +94,7 @@ def listing(
     return rendered + (layout.lines(pending, with_titles=not rendered) if pending or not rendered else "")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(msgspec.Struct, frozen=True):
     """The columns of a table, and how wide they are."""
 
     titles: Sequence[str]

@@ -7,6 +7,7 @@ import pathlib
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec import structs
 
 from addon_operator.cli import debug, exit_codes, printing
 from addon_operator.kernel import names
@@ -104,7 +105,7 @@ def check(
     flags, only = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}, None
     if meant := directory or values_files.here(modules_dirs):
         flags, only = values_files.flags_of(meant, global_hooks_dir)
-    places = dataclasses.replace(values_files.places(flags), only=only)
+    places = structs.replace(values_files.places(flags), only=only)
     report = values_check.check(places, config, secret, strict=strict)
     print_report(report, output)
     return exit_codes.of_check(is_found=report.failed, exit_code=exit_code)

@@ -6,6 +6,8 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import msgspec
+
 from addon_operator.commands import values_files
 from addon_operator.commands.plan import given_values, plan_sources
 from addon_operator.commands.plan_state import plan_state
@@ -30,8 +32,7 @@ _HOOKS_ARE_MISSING: Final = (
 _NO_KINDS: Final[json_types.JsonObject] = {"kind": "APIGroupDiscoveryList", "items": []}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """What stands in for an operator and its cluster."""
 
     flags: Mapping[str, str | None]
@@ -43,8 +44,7 @@ class Given:
     state: plan_state.PlanState | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What is to be shown."""
 
     document: object

@@ -1,11 +1,12 @@
 """Values as files alone make them, for commands that work without a cluster."""
 
 import contextlib
-import dataclasses
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.kernel import errors, json_types, names
@@ -20,8 +21,7 @@ _FIELDS: Final = ("modules_dirs", "global_hooks_dir", "unnumbered_module_order",
 _OF_CHARTS: Final = ("tmp_dir", "chart_cache_dir")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FilesToCheck:
+class FilesToCheck(msgspec.Struct, frozen=True):
     """Where the files are."""
 
     modules_dirs: tuple[pathlib.Path, ...]

@@ -14,6 +14,7 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
+import msgspec
 import orjson
 import structlog
 import yaml
@@ -320,7 +321,7 @@ def _json(document: object, depth: int = _PIECES_DEPTH) -> bytes:
         return b"{" + b",".join(items) + b"}"
     if depth and isinstance(document, list | tuple):
         return b"[" + b",".join(_json(each, depth - 1) for each in document) + b"]"
-    return orjson.dumps(document)
+    return orjson.dumps(document, default=msgspec.to_builtins)
 
 
 def _yaml(document: object) -> bytes:

@@ -1,12 +1,14 @@
 """Answers ``module why``: where objects, and their fields, come from."""
 
 import asyncio
-import dataclasses
 import itertools
 import pathlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.debug import field_causes
 from addon_operator.documents import json_pointers, manifest_diff
@@ -86,7 +88,7 @@ class Why:
 
         async def render(values: json_types.JsonObject) -> str:
             # Schemas do not allow marks.
-            changed = dataclasses.replace(asked.request, values=values, skips_schemas=True)
+            changed = structs.replace(asked.request, values=values, skips_schemas=True)
             return await self._manager.render(changed)
 
         key = asked.document.key
@@ -97,8 +99,7 @@ class Why:
         return await asyncio.to_thread(lambda: [_told(asked, *each) for each in found])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True):
     """One object of a module."""
 
     module: model.Module
@@ -242,7 +243,7 @@ def _told(asked: _Asked, pointer: json_pointers.Tokens, cause: field_causes.Caus
     if not cause.values and line is not None:
         # What was tried may only have made no difference, such as both sides of a limit, or have failed.
         is_constant = cause.is_constant and _VALUES not in line.text
-        cause = dataclasses.replace(cause, is_constant=is_constant or line.is_literal)
+        cause = structs.replace(cause, is_constant=is_constant or line.is_literal)
     return {
         "path": json_pointers.render(pointer),
         "value": shown,
@@ -288,8 +289,7 @@ def _is_in(values: json_types.JsonValue, path: json_pointers.Path) -> bool:
     return True
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(msgspec.Struct, frozen=True):
     """A line of a template."""
 
     number: int

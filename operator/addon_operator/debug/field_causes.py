@@ -6,11 +6,13 @@ from a value, halves of the values are changed until one is left.
 
 import asyncio
 import copy
-import dataclasses
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.documents import json_pointers, manifest_diff
 from addon_operator.kernel import errors, json_types
@@ -36,8 +38,7 @@ Other = Callable[[json_types.JsonValue], json_types.JsonValue]
 """Makes another value of one."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """What decides a field."""
 
     values: tuple[json_pointers.Path, ...] = ()
@@ -195,7 +196,7 @@ class FieldCauses:
         before, now = self._alike(self._documents), self._alike(documents)
         if len(before) == len(now):
             return next(new for old, new in zip(before, now, strict=True) if old is self._document)
-        return dataclasses.replace(self._document, body=None)
+        return structs.replace(self._document, body=None)
 
     def _alike(self, documents: list[manifest_diff.ManifestDocument]) -> list[manifest_diff.ManifestDocument]:
         """Return the objects of its kind that its template renders."""

@@ -4,9 +4,10 @@ As in the Go operator, a change may be for a time only, and the level ``debug`` 
 """
 
 import asyncio
-import dataclasses
 from collections.abc import Callable
 from typing import Final, TypedDict
+
+import msgspec
 
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
@@ -41,8 +42,7 @@ Schedule = Callable[[float, Callable[[], None]], asyncio.TimerHandle]
 """Calls a function after so many seconds, as ``call_later`` of an event loop."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Expiry:
+class _Expiry(msgspec.Struct):
     at: float
     timer: asyncio.TimerHandle
 

@@ -1,7 +1,6 @@
 """A few plain requests to the API server, as its administrator."""
 
 import contextlib
-import dataclasses
 import http.client
 import json
 import select
@@ -11,6 +10,8 @@ import threading
 import urllib.parse
 from typing import Final
 
+import msgspec
+
 from addon_operator.devcluster import layout
 from addon_operator.devcluster.controlplane import certificates
 from addon_operator.kernel import json_types
@@ -19,8 +20,7 @@ REQUEST_TIMEOUT: Final = 60.0
 """Seconds until a silent API server counts as not there; on a busy machine, it takes its time."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ApiAnswer:
+class ApiAnswer(msgspec.Struct, frozen=True):
     """What the API server answered."""
 
     status: int

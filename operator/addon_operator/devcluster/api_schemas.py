@@ -1,7 +1,6 @@
 """Schemas of Kubernetes' own kinds, as a local control plane serves them, for checks without a cluster."""
 
 import contextlib
-import dataclasses
 import os
 import pathlib
 import re
@@ -9,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from addon_operator.devcluster import api
@@ -22,8 +22,7 @@ _OWN_GROUP: Final = re.compile(
 _KINDS: Final = "x-kubernetes-group-version-kind"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ApiSchemas:
+class ApiSchemas(msgspec.Struct, frozen=True):
     """What one version of Kubernetes says of its kinds, as OpenAPI v3."""
 
     version: str

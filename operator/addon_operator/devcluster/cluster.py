@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
+import msgspec
+
 from addon_operator.devcluster import (
     api,
     api_schemas,
@@ -36,8 +38,7 @@ Condition = Literal["running", "degraded", "stopped", "starting", "interrupted"]
 """``degraded``: some programs have ended; ``interrupted``: ``up`` did not come to its end."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ClusterRequest:
+class ClusterRequest(msgspec.Struct, frozen=True):
     """What ``up`` is asked for."""
 
     name: layout.ClusterName = layout.DEFAULT_NAME
@@ -49,8 +50,7 @@ class ClusterRequest:
     """Where the kubeconfig is written, too."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """What is known about a cluster."""
 
     name: str
@@ -58,7 +58,7 @@ class Status:
     version: str | None = None
     url: str | None = None
     kubeconfig: str | None = None
-    components: Mapping[str, int | None] = dataclasses.field(default_factory=dict)
+    components: Mapping[str, int | None] = msgspec.field(default_factory=dict)
     """Pid of each component; ``None`` when it has ended."""
 
 

@@ -1,11 +1,12 @@
 """A cluster that runs: where it is, and what tests do with it."""
 
-import dataclasses
 import pathlib
 import secrets
 import time
 from collections.abc import Callable
 from typing import Final
+
+import msgspec
 
 from addon_operator.devcluster import api, errors, layout
 from addon_operator.devcluster.binaries import components
@@ -18,8 +19,7 @@ _COMMAND_TIMEOUT: Final = 300.0
 _POLL: Final = 0.02
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DevCluster:
+class DevCluster(msgspec.Struct, frozen=True):
     """A cluster that runs, and a few things that tests do with it."""
 
     name: layout.ClusterName

@@ -4,10 +4,11 @@ The cache holds binaries and is shared by all checkouts; the state directory hol
 Both follow the XDG base directory specification.
 """
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from addon_operator.devcluster import errors
 
@@ -19,8 +20,7 @@ STATE_VARIABLE: Final = "ADDON_OPERATOR_DEVCLUSTER_STATE"
 _SUBDIRECTORY: Final = pathlib.Path("addon-operator", "devcluster")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Locations:
+class Locations(msgspec.Struct, frozen=True):
     """The three directories that everything else is found in."""
 
     pins: pathlib.Path

@@ -10,7 +10,6 @@ another version of Kubernetes.
 """
 
 import contextlib
-import dataclasses
 import os
 import pathlib
 import re
@@ -18,6 +17,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import msgspec
 import pytest
 
 from addon_operator.devcluster import (
@@ -37,8 +37,7 @@ DevCluster = handle.DevCluster
 _RUN: Final = re.compile(r"pytest-(?P<pid>\d+)-[0-9a-f]+")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DevClusterOptions:
+class DevClusterOptions(msgspec.Struct, frozen=True):
     """What the cluster of a test run is like."""
 
     version: str = components.DEFAULT_VERSION

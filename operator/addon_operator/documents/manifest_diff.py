@@ -5,13 +5,14 @@ are not part of a release's state.
 """
 
 import contextlib
-import dataclasses
 import enum
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+import msgspec
 import yaml
+from msgspec import structs
 
 from addon_operator.documents import json_documents, text_diff, yaml_loader, yaml_writing
 
@@ -31,8 +32,7 @@ Object: TypeAlias = dict[str, Any]
 Redact: TypeAlias = Callable[[str], str]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ManifestKey:
+class ManifestKey(msgspec.Struct, frozen=True):
     """Which object of a cluster a document of a manifest is."""
 
     kind: str
@@ -47,8 +47,7 @@ class ManifestKey:
         return f"{self.kind} {place}".rstrip()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ManifestDocument:
+class ManifestDocument(msgspec.Struct, frozen=True):
     """One document of a manifest."""
 
     key: ManifestKey
@@ -168,7 +167,7 @@ def _without(document: ManifestDocument, extra_labels: Mapping[str, str], namesp
     if document.body is None:
         return document
     body = _body_without(document.body, extra_labels, namespace)
-    return dataclasses.replace(document, key=_key(body, document.text), body=body)
+    return structs.replace(document, key=_key(body, document.text), body=body)
 
 
 def _body_without(body: Object, extra_labels: Mapping[str, str], namespace: str) -> Object:
@@ -189,8 +188,7 @@ class ChangeKind(enum.StrEnum):
     REMOVED = "removed"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ManifestChange:
+class ManifestChange(msgspec.Struct, frozen=True):
     """An object that is not the same in two manifests."""
 
     kind: ChangeKind

@@ -8,12 +8,12 @@ import base64
 import binascii
 import collections
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import re2  # type: ignore[import-untyped]  # has no stubs
+from msgspec import structs
 
 from addon_operator.documents import json_documents, manifest_diff, text_diff
 
@@ -83,7 +83,7 @@ def _grouped(
 
 
 def _sort(document: manifest_diff.ManifestDocument) -> manifest_diff.ManifestKey:
-    return dataclasses.replace(document.key, name="")
+    return structs.replace(document.key, name="")
 
 
 def _left(groups: _Documents, others: _Documents) -> Iterator[manifest_diff.ManifestDocument]:
@@ -97,13 +97,13 @@ def _of_documents(
 ) -> manifest_diff.ManifestDocument:
     if one.body is None or other.body is None:
         text = _MARK if one.body is not other.body else _of_texts(one.text, other.text)
-        return dataclasses.replace(one, text=text, body=None)
+        return structs.replace(one, text=text, body=None)
     ours, theirs = one.body, other.body
     if ours.get("kind") == theirs.get("kind") == "Secret":
         ours, theirs = _readable(ours, theirs)
     body = _of_mappings(ours, theirs)
     # The text stands for what has no JSON form.
-    return dataclasses.replace(one, text=repr(body), body=body)
+    return structs.replace(one, text=repr(body), body=body)
 
 
 def _readable(

@@ -6,12 +6,13 @@ numbers or booleans become text.
 """
 
 import contextlib
-import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
+import msgspec
 import yaml
+from msgspec import structs
 
 from addon_operator.documents import json_pointers, yaml_loader
 from addon_operator.kernel import errors, json_types
@@ -23,8 +24,7 @@ class YamlError(errors.ConfigurationError):
     """The text cannot be read as values: the sentence names file, line, column, key and rule."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Position:
+class Position(msgspec.Struct, frozen=True):
     """A place in a text; both numbers count from 1."""
 
     line: int
@@ -34,8 +34,7 @@ class Position:
         return f"line {self.line}, column {self.column}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """A YAML document and where its parts stand."""
 
     source: str
@@ -80,7 +79,7 @@ def load_document(text: str, source: str, *, last_wins: bool = False) -> Documen
         document = _document(nodes[0] if nodes else None, source, last_wins=True)
     if nodes[1:]:
         more = ((), "another document follows, which is not read; write one document")
-        return dataclasses.replace(document, repeated=(*document.repeated, more))
+        return structs.replace(document, repeated=(*document.repeated, more))
     return document
 
 

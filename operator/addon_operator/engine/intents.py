@@ -1,15 +1,15 @@
 """What others want of the engine: they put intents into its inbox, and it takes one after another."""
 
 import asyncio
-import dataclasses
+
+import msgspec
 
 from addon_operator.engine import state
 from addon_operator.kernel import names
 from addon_operator.values import sources
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConfigEdited:
+class ConfigEdited(msgspec.Struct, frozen=True):
     """Somebody's edit of the values ConfigMap or Secret changed values or flags, or of a Module's annotations
     who is in maintenance; the store has them.
     """
@@ -18,15 +18,13 @@ class ConfigEdited:
     kind: str = "ConfigMap"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ValuesChanged:
+class ValuesChanged(msgspec.Struct, frozen=True):
     """A hook changed values or flags on an event or a tick."""
 
     hook: state.Hook
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RunWanted:
+class RunWanted(msgspec.Struct, frozen=True):
     """A module is to be run."""
 
     module: names.ModuleName
@@ -37,34 +35,29 @@ class RunWanted:
     """What waits for a window does not wait for it this once; of a disabled module, that is its removal."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RetryWanted:
+class RetryWanted(msgspec.Struct, frozen=True):
     """The next try of what failed of a module is not waited for; what succeeded is not repeated."""
 
     module: names.ModuleName
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HealthChanged:
+class HealthChanged(msgspec.Struct, frozen=True):
     """Another health of a module is known: who waits for that looks at it."""
 
     module: names.ModuleName
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConvergeWanted:
+class ConvergeWanted(msgspec.Struct, frozen=True):
     """All modules are to converge."""
 
     activation: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ApisChanged:
+class ApisChanged(msgspec.Struct, frozen=True):
     """An API that modules require came or went: modules are discovered again."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ChartPulled:
+class ChartPulled(msgspec.Struct, frozen=True):
     """The pull of a chart has ended that a module's run did not wait for: it is tried again now."""
 
     module: names.ModuleName

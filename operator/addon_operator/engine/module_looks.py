@@ -5,11 +5,13 @@ which Module objects and notifications are made.
 """
 
 import asyncio
-import dataclasses
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Self, TypedDict
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.aio import turns
 from addon_operator.engine import module_states, state, tasks
@@ -144,7 +146,7 @@ class ModuleLooks:
         if since is None or time.time() - since < _MATTERS:
             return found
         told = f"an edit waits since {clock.rfc3339(since)}: {self._awaited_by_edit(module, found.waits_for)}"
-        return dataclasses.replace(found, edit_waits=told)
+        return structs.replace(found, edit_waits=told)
 
     def _steady(self, module: state.ModuleState, before: Sequence[str]) -> Sequence[str]:
         """Return whom it waits for, or as long as that changes with each look what was noted before."""
@@ -203,8 +205,7 @@ class ModuleLooks:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(msgspec.Struct, frozen=True):
     """A hook that failed."""
 
     owner: str

@@ -3,8 +3,9 @@
 Source: "Reaction to events" in "Steps of addon-operator lifecycle".
 """
 
-import dataclasses
 from collections.abc import Sequence
+
+import msgspec
 
 from addon_operator.engine import state as engine_state
 from addon_operator.kernel import names
@@ -12,8 +13,7 @@ from addon_operator.modules import model
 from addon_operator.values import sources
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reaction:
+class Reaction(msgspec.Struct, frozen=True):
     """Either a converge, or runs of single modules, or nothing."""
 
     converge: bool = False

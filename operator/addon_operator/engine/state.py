@@ -1,6 +1,5 @@
 """What the engine knows of each module and hook while it runs."""
 
-import dataclasses
 import enum
 import hashlib
 import pathlib
@@ -27,8 +26,7 @@ _MANAGER_BYTES: Final = 128
 _HASH_LENGTH: Final = 16
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(msgspec.Struct, frozen=True):
     """One hook with its configuration: a file, or one of many that a program holds."""
 
     name: str
@@ -76,11 +74,10 @@ class ModuleStatus(enum.StrEnum):
     """Disabled, and being removed."""
 
 
-@dataclasses.dataclass(slots=True)
-class RunProgress:
+class RunProgress(msgspec.Struct):
     """What succeeded in the tries of one task: a retry repeats the rest."""
 
-    hooks: set[tuple[hook_config.LifecycleBinding, str]] = dataclasses.field(default_factory=set)
+    hooks: set[tuple[hook_config.LifecycleBinding, str]] = msgspec.field(default_factory=set)
     """Binding and name of each hook that succeeded."""
     values_changed: bool = False
     """Whether one of its ``afterHelm`` hooks changed values."""
@@ -90,8 +87,7 @@ class RunProgress:
         self.hooks = {done for done in self.hooks if done[0] is not binding}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(msgspec.Struct, frozen=True):
     """What of a module does not work, or waits, beside its runs: one sentence each, without values."""
 
     failing_hooks: tuple[str, ...] = ()
@@ -104,8 +100,7 @@ class Beside:
     """That an edit is not applied yet, since when, and what it waits for; empty for the first moments."""
 
 
-@dataclasses.dataclass(slots=True)
-class ModuleState:
+class ModuleState(msgspec.Struct):
     """The progress of one module in this process."""
 
     module: model.Module
@@ -136,14 +131,14 @@ class ModuleState:
     """Whether the ``onStartup`` hooks succeeded since it was enabled."""
     settled: bool = False
     """Whether one run went through to the end of ``afterHelm`` since it was enabled."""
-    progress: RunProgress = dataclasses.field(default_factory=RunProgress)
+    progress: RunProgress = msgspec.field(default_factory=RunProgress)
     """Of the task that runs or deletes the module."""
     last_error: str = ""
     last_error_without_values: str = ""
     """:attr:`last_error` for places where no values may be shown."""
     failure: str = ""
     """Why the last run failed, in one word; empty if there is no better one than that it failed."""
-    warned: list[str] = dataclasses.field(default_factory=list)
+    warned: list[str] = msgspec.field(default_factory=list)
     """What Helm and the API server have warned of in the run under way."""
     warnings: tuple[str, ...] = ()
     """What they warn of at its release as it is: unknown fields, versions that go; without values."""

@@ -4,13 +4,14 @@ Source: "Helm settings" of the addon-operator documentation (``HELM_BIN_PATH``, 
 detected by running it).
 """
 
-import dataclasses
 import os
 import pathlib
 import re
 import shutil
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from addon_operator.kernel import errors
 from addon_operator.process.children import children
@@ -30,8 +31,7 @@ class HelmBinaryError(errors.ConfigurationError):
     """There is no ``helm`` that the operator can work with."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HelmBinary:
+class HelmBinary(msgspec.Struct, frozen=True):
     """A ``helm`` that was run once to learn its version."""
 
     path: pathlib.Path

@@ -1,16 +1,16 @@
 """What a chart may know of the cluster: versions of it and of its API."""
 
-import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
+
+import msgspec
 
 from addon_operator.kernel import clock as clocks
 
 _RECENT_SECONDS: Final = 60.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(msgspec.Struct, frozen=True):
     """Versions of the cluster and of its API."""
 
     kube_version: str

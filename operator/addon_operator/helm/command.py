@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import pathlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
+
+import msgspec
 
 from addon_operator.helm import binary, helm_bounds, helm_errors, messages, places
 from addon_operator.helm.charts import chart_files, plain_files, template_yaml
@@ -42,8 +43,7 @@ _ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
 """Begins warnings that no module is the cause of: they are logged once, not with each call."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HelmTarget:
+class HelmTarget(msgspec.Struct, frozen=True):
     """The cluster, the namespaces of releases, and what a process of Helm may take."""
 
     namespace: str
@@ -53,19 +53,18 @@ class HelmTarget:
     context: str | None = None
     server: str | None = None
     """URL of the API server, if not that of the kubeconfig."""
-    memory: int = dataclasses.field(default_factory=helm_bounds.default_memory)
+    memory: int = msgspec.field(default_factory=helm_bounds.default_memory)
     """In bytes."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """For whom Helm runs: the module's name goes into errors and warnings, values that are secret do not."""
 
     module: names.ModuleName
     redact: Redact = str
     chart: pathlib.Path | None = None
     """The module's chart as its author knows it, for advice."""
-    values: json_types.JsonObject = dataclasses.field(default_factory=dict)
+    values: json_types.JsonObject = msgspec.field(default_factory=dict)
     """Those of the chart, which may stand in what it says itself."""
     create_namespace: bool = False
     """Whether a release creates its namespace if that is missing."""
@@ -81,11 +80,10 @@ class Call:
         return "install" if self.is_install and verb == "upgrade" else verb
 
 
-@dataclasses.dataclass(slots=True)
-class _Said:
+class _Said(msgspec.Struct):
     """The warnings of one call so far."""
 
-    texts: set[str] = dataclasses.field(default_factory=set)
+    texts: set[str] = msgspec.field(default_factory=set)
     chars: int = 0
     left_out: int = 0
     """Lines with more warnings; the same one may be in several."""

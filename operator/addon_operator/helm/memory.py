@@ -7,7 +7,6 @@ as precondition: everything else that the operator reads can have been changed b
 import asyncio
 import base64
 import binascii
-import dataclasses
 import hashlib
 import hmac
 import secrets
@@ -41,8 +40,7 @@ class MemoryTakenError(errors.AddonOperatorError):
     """Another operator has begun to write the memory."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Stored:
+class _Stored(msgspec.Struct, frozen=True):
     """The Secret at one moment."""
 
     resource_version: str

@@ -1,10 +1,10 @@
 """Reading what Helm writes to its standard error: why it failed, and what it warns of."""
 
-import dataclasses
 import pathlib
 import re
 from typing import Final
 
+import msgspec
 import re2  # type: ignore[import-untyped]  # has no stubs
 
 from addon_operator.documents import quotations, text_parts
@@ -170,8 +170,7 @@ _WARNINGS: Final = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ObjectName:
+class ObjectName(msgspec.Struct, frozen=True):
     """An object as Helm's errors name it."""
 
     kind: str
@@ -180,8 +179,7 @@ class ObjectName:
     """``None`` where Helm does not tell."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True):
     """Why Helm failed, on one line."""
 
     text: str

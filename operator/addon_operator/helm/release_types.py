@@ -6,6 +6,8 @@ import pathlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from addon_operator.aio import absences
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import command, messages, places, remembered
@@ -94,22 +96,21 @@ class TakeOwnership(enum.StrEnum):
     NEVER = "never"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """Settings of all releases."""
 
     history_max: int = 10
     """Revisions that are kept; 0 for all (``HELM_HISTORY_MAX``)."""
     timeout: float = 20 * 60.0
     """Seconds for each single step of Helm (``HELM_TIMEOUT``)."""
-    go_operator_labels: Mapping[str, str] = dataclasses.field(
+    go_operator_labels: Mapping[str, str] = msgspec.field(
         default_factory=lambda: {"heritage": "addon-operator"}
     )
     """Labels that the Go operator puts on each object (``CRD_EXTRA_LABELS``): they make no difference."""
     take_ownership: TakeOwnership = TakeOwnership.ALWAYS
-    common_labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    common_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Labels on every resource of all releases (``COMMON_LABELS``)."""
-    common_annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    common_annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Annotations likewise (``COMMON_ANNOTATIONS``)."""
     removal_data: str = "keep"
     """What becomes of data when a release is removed whose module does not say it (``REMOVAL_DATA``)."""
@@ -121,8 +122,7 @@ async def nothing() -> None:
     """Do nothing."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReleaseRequest:
+class ReleaseRequest(msgspec.Struct, frozen=True):
     """A module as it should be released."""
 
     module: names.ModuleName
@@ -137,7 +137,7 @@ class ReleaseRequest:
     """Hides sensitive values in messages of Helm."""
     before_change: Callable[[], Awaitable[None]] = nothing
     """Called before anything is rendered for a release that is there: charts may look at its objects."""
-    others: Others = dataclasses.field(default_factory=Others)
+    others: Others = msgspec.field(default_factory=Others)
     has_own_values: bool = True
     """Whether its ``values.yaml`` is a source of :attr:`values`, and must not lie below them once more."""
     create_namespace: bool = False
@@ -155,7 +155,7 @@ class ReleaseRequest:
     """Whether it is tried although the last try of the same was taken back."""
     waits: bool = False
     """Whether a revision that would change what runs is held back."""
-    removal: remembered.Removal = dataclasses.field(default_factory=remembered.Removal)
+    removal: remembered.Removal = msgspec.field(default_factory=remembered.Removal)
     """How it is removed once it is deployed."""
     skips_schemas: bool = False
     """Whether Helm leaves the schemas of the chart to the operator, because it would fetch what they name."""
@@ -173,8 +173,7 @@ class ReleaseRequest:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReleaseOutcome:
+class ReleaseOutcome(msgspec.Struct, frozen=True):
     """What was done to a release, and why."""
 
     action: ReleaseAction
@@ -192,7 +191,7 @@ class ReleaseOutcome:
     """The revision that is due and was not made, for a person; empty if none was held back."""
     is_broken: bool = False
     """Whether the last revision, to which nothing was done, is one that failed."""
-    seconds: Mapping[Operation, float] = dataclasses.field(default_factory=dict)
+    seconds: Mapping[Operation, float] = msgspec.field(default_factory=dict)
     """What took place and how long it took."""
 
 
@@ -213,8 +212,7 @@ class RevisionInputs:
     """What Helm laid below the values: the chart's own ``values.yaml``."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Deployed:
+class Deployed(msgspec.Struct, frozen=True):
     """What a release consists of, as the record of its deployed revision tells."""
 
     revision: int

@@ -1,9 +1,10 @@
 """The verbs of ``helm`` that the operator needs."""
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from addon_operator.helm import capabilities, command, helm_errors, release_types
 from addon_operator.kernel import clock
@@ -16,8 +17,7 @@ _CHECKS_OWNERS_SINCE: Final = 4
 _NO_SCHEMAS: Final = "--skip-schema-validation"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Files:
+class Files(msgspec.Struct, frozen=True):
     """The chart and the values as Helm reads them."""
 
     chart: pathlib.Path

@@ -3,10 +3,11 @@
 Source: "Kubernetes API Concepts", resource URIs; verbs as in "Authorization", "Determine the request verb".
 """
 
-import dataclasses
 import urllib.parse
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 _VERBS: Final[Mapping[str, str]] = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES: Final = ("status", "finalize")
@@ -40,8 +41,7 @@ def _quoted(text: str) -> str:
     return urllib.parse.quote(text, safe=":")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """What a request points at, in the words of RBAC."""
 
     verb: str

@@ -1,10 +1,12 @@
 """Modules and values files as found on disk."""
 
-import dataclasses
 import itertools
 import pathlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.helm.charts import chart, chart_files, chart_links, dependencies, plain_files
 from addon_operator.helm.repositories import chart_cache
@@ -30,16 +32,14 @@ CHARTS = pathlib.Path("charts")
 """Where charts from repositories lie if nobody says anything else."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleFiles:
+class ModuleFiles(msgspec.Struct, frozen=True):
     """One module and the values files that serve it."""
 
     module: model.Module
     values: store.ModuleValues
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LoadedModules:
+class LoadedModules(msgspec.Struct, frozen=True):
     """Everything that the modules directories hold."""
 
     modules: tuple[ModuleFiles, ...]
@@ -47,13 +47,13 @@ class LoadedModules:
     common: tuple[sources.ValuesFile, ...]
     """The directories' own ``values.yaml``, in the order of the directories."""
     warnings: tuple[str, ...] = ()
-    global_schemas: schemas.SectionSchemas = dataclasses.field(default_factory=schemas.SectionSchemas)
+    global_schemas: schemas.SectionSchemas = msgspec.field(default_factory=schemas.SectionSchemas)
     """``openapi/`` of the global hooks directory."""
     charts: pathlib.Path = CHARTS
     """Where charts from repositories lie."""
     namespace: str = ""
     """That of the operator; empty where it is not known."""
-    strays: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    strays: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Directories beside modules that are none, with a sentence for each, by the names they would have."""
 
     @property
@@ -182,7 +182,7 @@ def read_module(
     own = wrong.attempt(lambda: own_values(module), nothing)
     if own is nothing:
         switch = _switch(module)
-        own = dataclasses.replace(nothing, enabled=switch, is_unread=not switch)
+        own = structs.replace(nothing, enabled=switch, is_unread=not switch)
     checks = wrong.attempt(
         lambda: _looked_at(module_schemas.schemas_of(module, evaluator)), schemas.SectionSchemas()
     )
@@ -191,17 +191,17 @@ def read_module(
     has_crds = wrong.attempt((path / crd_files.DIRECTORY).is_dir, otherwise=False)
     hooks = path / hook_files.HOOKS_DIRECTORY
     values = store.ModuleValues(module.name, common, own, checks, has_crds, hooks)
-    unchecked = dataclasses.replace(values, schemas=schemas.SectionSchemas())
+    unchecked = structs.replace(values, schemas=schemas.SectionSchemas())
     values = wrong.attempt(lambda: _filled(values), unchecked)
-    module = dataclasses.replace(module, problem=wrong.text, problems=wrong.mistakes)
+    module = structs.replace(module, problem=wrong.text, problems=wrong.mistakes)
     return ModuleFiles(module, values)
 
 
 def refused(files: ModuleFiles, problem: str) -> ModuleFiles:
     """Return the module with a problem: it is there, and cannot run as it is."""
-    module = dataclasses.replace(files.module, problem=problem, problems=(problem,))
+    module = structs.replace(files.module, problem=problem, problems=(problem,))
     # Its schemas would refuse the values that are in force.
-    return ModuleFiles(module, dataclasses.replace(files.values, schemas=schemas.SectionSchemas()))
+    return ModuleFiles(module, structs.replace(files.values, schemas=schemas.SectionSchemas()))
 
 
 def _looked_at(found: schemas.SectionSchemas) -> schemas.SectionSchemas:
@@ -245,7 +245,7 @@ def module_of(
     module = model.Module(name, unnumbered_order if order is None else order, path)
     if closed := module_directories.unreachable(path):
         wrong.add(closed)
-        return dataclasses.replace(module, problem=wrong.text, problems=wrong.mistakes)
+        return structs.replace(module, problem=wrong.text, problems=wrong.mistakes)
     config = wrong.attempt(lambda: _module_config(module), module_config.NOTHING)
     stock = wrong.attempt(lambda: _stock_chart(path, config, charts), None)
     wrong.attempt(lambda: named_files.is_there(path / _CHART), otherwise=False)
@@ -253,7 +253,7 @@ def module_of(
     of_chart.add(of_chart.attempt(lambda: _chart_problem(path, stock), ""))
     for problem in (*module_directories.not_directories(path), *of_chart.mistakes):
         wrong.add(problem)
-    return dataclasses.replace(
+    return structs.replace(
         module,
         has_chart=stock is not None or wrong.attempt(lambda: chart.is_chart(path), otherwise=False),
         enabled_script=_enabled_script(path),
@@ -345,8 +345,8 @@ def one_of_each_name(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:
         if first is not files:
             wrong = module_problems.Problems(first.module.path, first.module.problems)
             wrong.add(same_name(name, first.module.path, files.module.path))
-            module = dataclasses.replace(first.module, problem=wrong.text, problems=wrong.mistakes)
-            by_name[name] = dataclasses.replace(first, module=module)
+            module = structs.replace(first.module, problem=wrong.text, problems=wrong.mistakes)
+            by_name[name] = structs.replace(first, module=module)
     return list(by_name.values())
 
 
@@ -374,7 +374,7 @@ def in_run_order(found: Sequence[ModuleFiles], namespace: str = "") -> list[Modu
             mistakes = (problem,)
         is_news = problem != module.problem
         checked.append(
-            dataclasses.replace(files, module=dataclasses.replace(module, problem=problem, problems=mistakes))
+            structs.replace(files, module=structs.replace(module, problem=problem, problems=mistakes))
             if is_news
             else files
         )

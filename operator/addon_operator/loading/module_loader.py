@@ -1,9 +1,11 @@
 """Reads the modules that changed on disk; what is wrong stays as it was."""
 
-import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.kernel import errors, names
 from addon_operator.loading import module_directories, module_files, module_problems, module_scan
@@ -12,8 +14,7 @@ from addon_operator.values import sources
 from addon_operator.values.schema import cel_rules, schema_rules
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Loading:
+class Loading(msgspec.Struct, frozen=True):
     """What came of a change on disk."""
 
     loaded: module_files.LoadedModules
@@ -24,7 +25,7 @@ class Loading:
     """What was wrong and therefore left as it was, one sentence each."""
     refused: str = ""
     """What is wrong with what was left as it was, now or before; empty if all that is on disk is loaded."""
-    left: Mapping[names.ModuleName, str] = dataclasses.field(default_factory=dict)
+    left: Mapping[names.ModuleName, str] = msgspec.field(default_factory=dict)
     """Modules among that, and what is wrong with each."""
 
     @property
@@ -109,7 +110,7 @@ class ModuleLoader:
         common = [
             self._common(now, *each) for each in zip(self.directories, self._loaded.common, strict=True)
         ]
-        shared = dataclasses.replace(
+        shared = structs.replace(
             self._loaded, common=tuple(common), strays=module_directories.by_name(now.strays)
         )
         modules = [
@@ -119,9 +120,7 @@ class ModuleLoader:
         ]
         modules, refused = self._of_one_name(modules, by_path)
         self._refuse_new_problems(modules, by_path, refused)
-        return dataclasses.replace(
-            shared, modules=tuple(module_files.in_run_order(modules, shared.namespace))
-        )
+        return structs.replace(shared, modules=tuple(module_files.in_run_order(modules, shared.namespace)))
 
     def _of_one_name(
         self,
@@ -193,7 +192,7 @@ class ModuleLoader:
         if kept is not None and is_same and not kept.module.problem:
             if kept.values.common is common:
                 return kept
-            files = dataclasses.replace(kept, values=dataclasses.replace(kept.values, common=common))
+            files = structs.replace(kept, values=structs.replace(kept.values, common=common))
         else:
             # It changed, it is new, it is back, or it was wrong because of another module.
             files = self._read_module(now, path, common, shared)

@@ -1,13 +1,14 @@
 """The state of the modules directories at one moment, to be compared with a later one."""
 
 import contextlib
-import dataclasses
 import hashlib
 import os
 import pathlib
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NewType
+
+import msgspec
 
 from addon_operator.helm.charts import chart_files, plain_files
 from addon_operator.loading import module_directories, module_files
@@ -31,8 +32,7 @@ _PASSED: Final = frozenset({"__pycache__", "venv", "node_modules"})
 _PASSED_SUFFIXES: Final = (".pyc", "~", ".swp", ".tmp")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True):
     """The state of all modules directories at one moment."""
 
     common: Mapping[pathlib.Path, Fingerprint]
@@ -41,7 +41,7 @@ class Scan:
     """Each module's directory."""
     parts: frozenset[pathlib.Path] = frozenset()
     """Files and directories in them that are not empty, and without which a module may have no release."""
-    strays: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
+    strays: Mapping[pathlib.Path, str] = msgspec.field(default_factory=dict)
     """Directories among them that are not modules, with a sentence for each."""
 
     def lacks(self, before: "Scan") -> frozenset[pathlib.Path]:

@@ -1,11 +1,12 @@
 """The schemas of a module's values, or of the global ones, as found on disk."""
 
-import dataclasses
 import functools
 import os
 import pathlib
 from collections.abc import Iterator
 from typing import Final
+
+from msgspec import structs
 
 from addon_operator.documents import json_pointers
 from addon_operator.kernel import errors
@@ -24,7 +25,7 @@ def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> s
     section_schemas = read_schemas(module.path, evaluator)
     has_own = section_schemas.config is not None or section_schemas.values is not None
     sensitive = tuple(map(json_pointers.of_path, module.config.sensitive))
-    return dataclasses.replace(
+    return structs.replace(
         section_schemas,
         chart=stock_schemas.chart_of(module),
         hidden=sensitive_keys.SensitiveKeys(sensitive, by_name=not has_own),

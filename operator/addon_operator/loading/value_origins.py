@@ -1,9 +1,10 @@
 """Where each value of a section comes from, with the line in its file."""
 
-import dataclasses
 import functools
 import pathlib
 from typing import Final, TypedDict
+
+from msgspec import structs
 
 from addon_operator.documents import json_documents, json_pointers, yaml_reading
 from addon_operator.helm.charts import plain_files
@@ -83,7 +84,7 @@ class SourceLines:
         """Return a violation whose origin has the line, if it is a file."""
         source = violation.origin
         document = self._read(pathlib.Path(source))
-        return dataclasses.replace(
+        return structs.replace(
             violation, origin=_with_position(source, document, violation.keys, nearest=True)
         )
 

@@ -5,10 +5,11 @@ the Kubernetes documentation, and what the Go operator does: labels and annotati
 away, and the live ``spec.conversion`` stays.
 """
 
-import dataclasses
 import enum
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 from addon_operator.modules import crd_files
@@ -22,8 +23,7 @@ class CrdPhase(enum.Enum):
     REFUSED = "refused"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """What the conditions of a live definition say."""
 
     phase: CrdPhase

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
+import msgspec
+
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 from addon_operator.modules import crd_files
@@ -27,8 +29,7 @@ _LONGEST: Final = 63
 _Key: TypeAlias = tuple[object, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """What decides about the definition of one module."""
 
     module: names.ModuleName
@@ -42,8 +43,7 @@ class Claim:
     """Sort key of the release that its labels and annotations name."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """Which of the claims counts."""
 
     winner: Claim

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, cast
 
+from msgspec import structs
+
 from addon_operator.documents import json_pointers, yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
@@ -145,7 +147,7 @@ def _items(document: yaml_reading.Document) -> Iterator[yaml_reading.Document]:
     value = document.value
     items = value.get("items") if isinstance(value, dict) else None
     if isinstance(value, dict) and str(value.get("kind")).endswith("List") and isinstance(items, list):
-        yield from (dataclasses.replace(document, value=item) for item in items)
+        yield from (structs.replace(document, value=item) for item in items)
     else:
         yield document
 

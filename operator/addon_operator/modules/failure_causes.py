@@ -3,11 +3,12 @@
 The texts are those of the API server and of Helm. What they say nothing of is waited for by time alone.
 """
 
-import dataclasses
 import enum
 import re
 from collections.abc import Iterator
 from typing import Final
+
+import msgspec
 
 MOST_CAUSES: Final = 5
 """How many causes of one error are watched."""
@@ -40,8 +41,7 @@ class CauseKind(enum.Enum):
     """A registry or repository takes connections; nobody tells of that, so it is tried."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """One thing that a run waits for."""
 
     kind: CauseKind

@@ -5,13 +5,14 @@ anything. Definitions, namespaces and claims hold data or objects of others: the
 for exactly that. What stays gets a mark of ours, beside the policy that makes Helm leave it.
 """
 
-import dataclasses
 import datetime as dt
 import enum
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.modules import crd_files, manifests
 
@@ -54,8 +55,7 @@ class Why(enum.StrEnum):
     POLICY = f"its annotation {manifests.POLICY} says keep"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True):
     """An object that stays although its release has it no more."""
 
     kind: str

@@ -5,11 +5,11 @@ that hold them. Documents that are not laid out in the usual way are parsed whol
 """
 
 import copy
-import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+import msgspec
 import yaml
 
 from addon_operator.documents import json_documents, manifest_diff, yaml_loader
@@ -32,8 +32,7 @@ Identity: TypeAlias = tuple[str, str, str, str]
 """What an object is, whatever version of its API group a manifest names."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ManifestResource:
+class ManifestResource(msgspec.Struct, frozen=True):
     """What a manifest calls an object."""
 
     api_version: str

@@ -1,14 +1,14 @@
 """What a module is: a directory with a Helm chart, hooks, values and an ``enabled`` script, each optional."""
 
-import dataclasses
 import pathlib
+
+import msgspec
 
 from addon_operator.kernel import errors, names
 from addon_operator.modules import module_config
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class StockChart:
+class StockChart(msgspec.Struct, frozen=True):
     """A chart as upstream publishes it, beside the module's own files or from a repository."""
 
     directory: pathlib.Path
@@ -20,8 +20,7 @@ class StockChart:
     """From where it is pulled."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Module:
+class Module(msgspec.Struct, frozen=True):
     """A module as found on disk."""
 
     name: names.ModuleName
@@ -80,8 +79,7 @@ class Module:
         return (self.order, self.name)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """Whether a module is enabled, and why; the reason is a phrase for a person."""
 
     module: names.ModuleName

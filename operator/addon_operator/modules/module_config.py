@@ -13,6 +13,8 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+import msgspec
+
 from addon_operator.documents import json_pointers, yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors, json_types, names
@@ -41,8 +43,7 @@ class ValuesScope(enum.StrEnum):
     """``.Values`` has ``global`` and the module's section below its key, as with the Go operator."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ChartReference:
+class ChartReference(msgspec.Struct, frozen=True):
     """A chart in a repository."""
 
     repository: str
@@ -56,8 +57,7 @@ class ChartReference:
         return f"{self.name} {self.version} of {self.repository}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ChartConfig:
+class ChartConfig(msgspec.Struct, frozen=True):
     """Key ``chart``."""
 
     reference: ChartReference | None = None

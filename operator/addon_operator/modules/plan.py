@@ -4,10 +4,11 @@ What the engine executes and what a preview prints are the same object.
 Source: "Modules discovery" and step 4 of "Steps of addon-operator lifecycle" in the documentation.
 """
 
-import dataclasses
 import enum
 import itertools
 from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from addon_operator.kernel import names
 from addon_operator.modules import model, requirements
@@ -22,8 +23,7 @@ class PurgePolicy(enum.StrEnum):
     ALL = "all"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RemovalPolicy:
+class RemovalPolicy(msgspec.Struct, frozen=True):
     """Which releases a converge may remove."""
 
     purge: PurgePolicy = PurgePolicy.OWN
@@ -33,8 +33,7 @@ class RemovalPolicy:
     """Whether they are purged, too, when none of their modules is there (setting ``ALLOW_EMPTY_MODULES``)."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(msgspec.Struct, frozen=True):
     """Everything that the plan depends on."""
 
     modules: Sequence[model.Module]
@@ -49,13 +48,12 @@ class Observed:
     """What is wrong on disk, so that modules may be there that are not among these; empty if nothing is."""
     doubted: frozenset[str] = frozenset()
     """Releases of which a second look has yet to say that no module directory explains them."""
-    strays: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    strays: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Directories beside modules that are none, with a sentence for each, by the names they would have."""
     removals: RemovalPolicy = RemovalPolicy()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """Modules of one order: they run side by side, and the next stage waits for them.
 
     Those that require others of the stage come after these, and wait for them.
@@ -65,8 +63,7 @@ class Stage:
     modules: tuple[names.ModuleName, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConvergePlan:
+class ConvergePlan(msgspec.Struct, frozen=True):
     """What a converge does, in this order: deletes, then the stages, then purges."""
 
     enabled: tuple[names.ModuleName, ...]

@@ -5,10 +5,11 @@ says :class:`Render`, it is asked again with the checksum of the rendered manife
 Source: "Releases deduplication" and "Release auto-healing" of the addon-operator documentation.
 """
 
-import dataclasses
 import enum
 from collections.abc import Mapping, Sequence
 from typing import Final, NewType, TypeAlias
+
+import msgspec
 
 from addon_operator.kernel import names
 
@@ -65,8 +66,7 @@ WILL_FAIL: Final = "the next revision will fail"
 """Stands in what is told of a release that stays as it is although its chart does not render any more."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(msgspec.Struct, frozen=True):
     """From which inputs a revision was made and what they rendered to."""
 
     inputs: Checksum
@@ -84,15 +84,14 @@ class Rendered:
         }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(msgspec.Struct, frozen=True):
     """The last revision of a release, as its record tells."""
 
     release: str
     number: int
     status: str
     """Helm's name of the status: ``deployed``, ``failed``, ``pending-upgrade``, …"""
-    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def ours(self) -> bool:
@@ -146,8 +145,7 @@ class Revision:
         return Rendered(Checksum(inputs), Checksum(manifest), Checksum(self.labels.get(CHART_LABEL, "")))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReleaseState:
+class ReleaseState(msgspec.Struct, frozen=True):
     """Everything that a decision about a release depends on."""
 
     revision: Revision | None
@@ -178,30 +176,26 @@ class ReleaseState:
         return self.rendered or (self.revision.saved if self.revision else None)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Recover:
+class Recover(msgspec.Struct, frozen=True):
     """The release is stuck: let its record say that the revision failed, look again, decide again."""
 
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Render:
+class Render(msgspec.Struct, frozen=True):
     """Render the manifest to find out more."""
 
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(msgspec.Struct, frozen=True):
     """Make no revision."""
 
     by: SkippedBy
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Install:
+class Install(msgspec.Struct, frozen=True):
     """Make the first revision that works, with the hooks that the chart has for an installation."""
 
     reason: str
@@ -209,8 +203,7 @@ class Install:
     """Whether earlier tries failed: objects of theirs may be there."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Upgrade:
+class Upgrade(msgspec.Struct, frozen=True):
     """Make another revision."""
 
     reason: str

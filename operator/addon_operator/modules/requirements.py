@@ -5,11 +5,12 @@ The models are ``dependsOn`` of Flux and the requirements of Deckhouse's ``modul
 
 import collections
 import contextlib
-import dataclasses
 import graphlib
 import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.kernel import names, version_ranges
 from addon_operator.modules import model
@@ -23,8 +24,7 @@ MAX_REASON: Final = 1000
 """How many characters a verdict's reason may have: those of required modules stand within each other."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ClusterFacts:
+class ClusterFacts(msgspec.Struct, frozen=True):
     """What the cluster has of what modules require; empty if none requires anything of it."""
 
     version: str = ""
@@ -32,7 +32,7 @@ class ClusterFacts:
     """``v1`` and ``group/version`` of all APIs that are served."""
     unclear: frozenset[str] = frozenset()
     """Required APIs that are registered, but whose server does not answer just now."""
-    coming: Mapping[str, Sequence[names.ModuleName]] = dataclasses.field(default_factory=dict)
+    coming: Mapping[str, Sequence[names.ModuleName]] = msgspec.field(default_factory=dict)
     """Required APIs that are not served, and modules whose definitions bring them when they are enabled."""
 
 

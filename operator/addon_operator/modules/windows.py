@@ -9,6 +9,8 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+import msgspec
+
 from addon_operator.documents import yaml_reading
 from addon_operator.hook_contract import crontab, violations
 from addon_operator.kernel import clock, errors
@@ -24,8 +26,7 @@ class WindowError(errors.ConfigurationError):
     """A window is wrong; the sentence says which part of it, and what to write."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """One window, which opens again and again; made by :func:`parse`."""
 
     opens: crontab.Crontab
@@ -55,8 +56,7 @@ class Windows:
         return min(each.opens.next_after(moment) for each in self.windows)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HeldBack:
+class HeldBack(msgspec.Struct, frozen=True):
     """What waits for a window, or for somebody's confirmation; times are seconds since the epoch."""
 
     what: str

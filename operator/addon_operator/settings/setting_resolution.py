@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
+import msgspec
+
 from addon_operator.kernel import errors
 from addon_operator.settings import setting_types
 
@@ -25,8 +27,7 @@ _SHELL_NAMES: Final = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """One row of the table of settings."""
 
     name: str
@@ -128,8 +129,7 @@ def _lines(sentences: tuple[str, ...]) -> str:
     return "".join(f"\n  {sentence}" for sentence in sentences)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(msgspec.Struct, frozen=True):
     """What flags and variables come to."""
 
     values: Mapping[str, Any]

@@ -3,7 +3,6 @@
 Only form is checked here: whether a directory exists is the business of whoever opens it.
 """
 
-import dataclasses
 import ipaddress
 import math
 import pathlib
@@ -12,6 +11,9 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.kernel import clock, errors, json_types, names, quantities
 from addon_operator.podpreset import volume_types
@@ -24,8 +26,7 @@ T = TypeVar("T")
 Plain = json_types.JsonValue
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SettingType(Generic[T]):
+class SettingType(msgspec.Struct, Generic[T], frozen=True):
     """How one kind of setting is read, described and shown."""
 
     parse: Callable[[str], T]
@@ -317,12 +318,12 @@ LABELS: Final = SettingType(
     "KEY=VALUE,…",
     dict,
 )
-COMMON_LABELS: Final = dataclasses.replace(
+COMMON_LABELS: Final = structs.replace(
     LABELS,
     parse=_pairs(names.is_free_label_key, names.is_label_value),
     allowed=f"labels such as team=platform,scope=extra, {_NOT_HELMS}",
 )
-COMMON_ANNOTATIONS: Final = dataclasses.replace(
+COMMON_ANNOTATIONS: Final = structs.replace(
     LABELS,
     parse=_pairs(names.is_free_label_key, str.isprintable),
     allowed=f"annotations such as team=platform,example.com/docs=https://example.com/a, {_NOT_HELMS}",

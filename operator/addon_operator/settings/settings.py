@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from addon_operator.podpreset import volume_types
 from addon_operator.settings import setting_resolution
 from addon_operator.settings import setting_types as t
@@ -229,7 +231,7 @@ class Settings:
         "File with the CA of the API server's client certificate; by default none is needed.",
     )
     webhook_failure_policy: str = _ADMISSION.setting(
-        dataclasses.replace(t.choice("ignore", "fail"), plain=str.capitalize),
+        structs.replace(t.choice("ignore", "fail"), plain=str.capitalize),
         "Ignore",
         "What happens to pods while no operator answers: created without presets, or refused.",
     )

@@ -5,9 +5,10 @@ news, and a condition that then says what it said before has the time that it ha
 Module object, so that a second restart meanwhile does not lose it.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final, TypedDict
+
+import msgspec
 
 from addon_operator.engine import state
 from addon_operator.kernel import clock
@@ -26,8 +27,7 @@ class Earlier(TypedDict):
     lastTransitionTime: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Time:
+class Time(msgspec.Struct, frozen=True):
     """What a condition says, and since when."""
 
     status: str

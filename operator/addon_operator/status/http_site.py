@@ -6,10 +6,10 @@ when there is a reason to.
 
 import asyncio
 import contextlib
-import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
+import msgspec
 import orjson
 from aiohttp import web
 
@@ -36,8 +36,7 @@ class SiteListenError(errors.ConfigurationError):
     """The operator cannot listen on the address and port of the settings."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """A site that is being served."""
 
     address: str

@@ -11,9 +11,10 @@ its hooks work on events, ``Warnings`` whether Helm or the API server warn of so
 Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypedDict
+
+import msgspec
 
 from addon_operator.engine import state
 from addon_operator.kernel import clock, shown_texts
@@ -62,8 +63,7 @@ def one_line(text: str, longest: int) -> str:
     return shown_texts.shown(flat if len(flat) <= longest else flat[: longest - 1] + "…")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(msgspec.Struct, frozen=True):
     """A condition before it has a time."""
 
     status: ConditionStatus

@@ -3,10 +3,11 @@
 Nothing here holds values. The conditions are those of :mod:`.module_conditions`.
 """
 
-import dataclasses
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
+
+import msgspec
 
 from addon_operator.engine import state
 from addon_operator.helm.releases import left_objects
@@ -272,16 +273,14 @@ class ModulePhase(enum.Enum):
     DISABLED = enum.auto()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """A phase, and the error that it began with."""
 
     phase: ModulePhase
     error: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(msgspec.Struct, frozen=True):
     """An Event about a module."""
 
     type: Literal["Normal", "Warning"]

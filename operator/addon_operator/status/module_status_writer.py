@@ -9,10 +9,11 @@ the rights there is one warning, and a look now and then.
 import asyncio
 import collections
 import contextlib
-import dataclasses
 import pathlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.aio import waiting, warn_once
 from addon_operator.engine import state
@@ -46,8 +47,7 @@ _SERVED_ATTEMPTS: Final = 30
 _SERVED_PAUSE_SECONDS: Final = 0.1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Stored:
+class _Stored(msgspec.Struct, frozen=True):
     """A Module as it stands in the cluster."""
 
     is_kept: bool

@@ -8,6 +8,8 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
+import msgspec
+
 from addon_operator.engine import introspection, state
 from addon_operator.engine.state import ModuleStatus
 from addon_operator.modules.health import resource_health
@@ -86,8 +88,7 @@ _CONDITIONS: Final = {
 _UNDER_WAY: Final = frozenset({ModuleStatus.PENDING, ModuleStatus.RUNNING, ModuleStatus.DELETING})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Module:
+class _Module(msgspec.Struct, frozen=True):
     """One module of the content."""
 
     content: page_content.Content

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import gzip
 import hashlib
 import http
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
 from addon_operator.aio import short_cache
@@ -36,8 +36,7 @@ _HEADERS: Final = {
 _STREAM_HEADERS: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(msgspec.Struct, frozen=True):
     """The page in both forms, for all who look at it."""
 
     plain: bytes

@@ -4,7 +4,6 @@ The leader writes the objects. What only it knows, such as its queues, is not in
 """
 
 import asyncio
-import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Final
@@ -115,8 +114,7 @@ class StoredModule(msgspec.Struct, frozen=True):
     """When an operator wrote the object last; RFC 3339, UTC; empty if that is not known."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class StoredModules:
+class StoredModules(msgspec.Struct, frozen=True):
     """What all objects show."""
 
     is_known: bool
@@ -268,8 +266,7 @@ def _held_back(found: _HeldBack | None) -> introspection.HeldBackRow | None:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(msgspec.Struct, frozen=True):
     """A projection: keeps what is shown of an object; a change is one of that."""
 
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[projections.Reduced]:

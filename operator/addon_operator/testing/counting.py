@@ -1,12 +1,12 @@
 """Counts the tests of several modules as pytest runs them, and keeps what breaks in one from the others."""
 
-import dataclasses
 import pathlib
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
 import pytest
 
 # It has no public name; what it is caught for is what pytest itself does for --help.
@@ -16,8 +16,7 @@ _OF_ASYNCIO: Final = 'The configuration option "asyncio_default_fixture_loop_sco
 """Begins a warning of pytest-asyncio for want of a setting that tests of modules have no use for."""
 
 
-@dataclasses.dataclass(slots=True)
-class Counts:
+class Counts(msgspec.Struct):
     """The tests of one module by what became of them."""
 
     module: pathlib.Path

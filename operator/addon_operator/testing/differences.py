@@ -1,9 +1,10 @@
 """How two documents differ, field by field, and whether one holds all that another asks for."""
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.documents import patterns
 from addon_operator.testing import part_words
@@ -14,8 +15,7 @@ _SHOWN: Final = 20
 _KEYS: Final = ("name", "containerPort", "mountPath", "port", "key", "type")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """A field that is not as expected."""
 
     path: str

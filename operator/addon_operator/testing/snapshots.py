@@ -1,11 +1,12 @@
 """Snapshots: what a test made, compared with a YAML file that lies beside the tests."""
 
-import dataclasses
 import json
 import pathlib
 import re
 from collections.abc import Iterator
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.kernel import errors
@@ -24,15 +25,14 @@ class SnapshotError(errors.AddonOperatorError, AssertionError):
     """What a test made is not what the snapshot says, or there is none."""
 
 
-@dataclasses.dataclass(slots=True)
-class Record:
+class Record(msgspec.Struct):
     """What became of the snapshots of a test run."""
 
-    written: dict[pathlib.Path, bool] = dataclasses.field(default_factory=dict)
+    written: dict[pathlib.Path, bool] = msgspec.field(default_factory=dict)
     """Those that were written, and whether that changed them."""
-    used: set[pathlib.Path] = dataclasses.field(default_factory=set)
+    used: set[pathlib.Path] = msgspec.field(default_factory=set)
     """Those that tests compared with, or wrote."""
-    complete: dict[pathlib.Path, bool] = dataclasses.field(default_factory=dict)
+    complete: dict[pathlib.Path, bool] = msgspec.field(default_factory=dict)
     """Files of tests, and whether each test of them has passed: only then it is known what they use."""
 
     def lines(self) -> Iterator[str]:

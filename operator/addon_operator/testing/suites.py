@@ -1,6 +1,5 @@
 """Runs the tests of several modules, those in Python and those in YAML, and counts them by module."""
 
-import dataclasses
 import importlib.metadata
 import importlib.util
 import os
@@ -8,6 +7,8 @@ import pathlib
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from addon_operator.commands import values_files
 from addon_operator.kernel import errors
@@ -37,8 +38,7 @@ class ArgumentsError(errors.ConfigurationError):
     """pytest does not take the arguments that it was to get."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What came of a run."""
 
     counts: "Sequence[counting.Counts]"

@@ -5,9 +5,10 @@ refuse, such as a volume that its class does not let grow.
 """
 
 import base64
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.kernel import quantities
 from addon_operator.modules import manifests
@@ -17,15 +18,14 @@ _SHOWN: Final = 20
 _Body = Mapping[str, Any]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(msgspec.Struct, frozen=True):
     """What never changes of a kind."""
 
     fields: tuple[str, ...] = ()
     """Paths of what is fixed with all that is below."""
     all_of_spec_but: frozenset[str] = frozenset()
     """If there are some, all other fields of ``spec`` are fixed."""
-    defaults: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    defaults: Mapping[str, object] = msgspec.field(default_factory=dict)
     """By path, what a missing field means."""
 
 

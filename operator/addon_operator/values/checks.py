@@ -1,8 +1,9 @@
 """Checks of all values: by the schemas of each section, and by those of the module's chart."""
 
-import dataclasses
 import functools
 from collections.abc import Callable, Collection, Sequence
+
+from msgspec import structs
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types, names
@@ -97,7 +98,7 @@ class Checks:
                 return origins.default_in(violation.schema.replace(".schema.json", ".yaml"))
             return origins.setting(violation.keys[1:], layers, defaults)
 
-        return [dataclasses.replace(one, origin=origin(one)) for one in violations]
+        return [structs.replace(one, origin=origin(one)) for one in violations]
 
     def edit_violations(self, config: sources.ConfigValues) -> list[schema_violations.Violation]:
         """Return the same as :meth:`config_violations`, without sections that stay as they are in force."""

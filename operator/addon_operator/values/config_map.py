@@ -5,8 +5,9 @@ precondition, and on a conflict does the same with the fresh object. What the va
 ConfigMap, and never gets into it.
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from addon_operator.documents import json_documents, json_pointers, yaml_writing
 from addon_operator.kernel import json_types, names
@@ -14,8 +15,7 @@ from addon_operator.values import origins, sources
 from addon_operator.values.patches import patches
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConfigPatchResult:
+class ConfigPatchResult(msgspec.Struct, frozen=True):
     """The section of the ConfigMap that a patch makes."""
 
     key: names.ValuesKey

@@ -1,17 +1,17 @@
 """Reads the values ConfigMap or Secret: sections, switches, maintenance modes, and what is wrong."""
 
-import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import sources
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """What is wrong with a key of the values ConfigMap."""
 
     key: str
@@ -22,8 +22,7 @@ class Problem:
     """The same for places where no values may be shown."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConfigMapReading:
+class ConfigMapReading(msgspec.Struct, frozen=True):
     """What can be read of the values ConfigMap, and what cannot."""
 
     values: sources.ConfigValues
@@ -196,15 +195,14 @@ class ConfigMapReader:
         return None
 
 
-@dataclasses.dataclass(slots=True)
-class _Collected:
+class _Collected(msgspec.Struct):
     """What one reading of a ConfigMap has found so far."""
 
-    sections: dict[names.ValuesKey, json_types.JsonObject] = dataclasses.field(default_factory=dict)
-    switches: dict[str, bool] = dataclasses.field(default_factory=dict)
-    maintenance: dict[str, str] = dataclasses.field(default_factory=dict)
-    problems: list[Problem] = dataclasses.field(default_factory=list)
-    unreadable: set[str] = dataclasses.field(default_factory=set)
+    sections: dict[names.ValuesKey, json_types.JsonObject] = msgspec.field(default_factory=dict)
+    switches: dict[str, bool] = msgspec.field(default_factory=dict)
+    maintenance: dict[str, str] = msgspec.field(default_factory=dict)
+    problems: list[Problem] = msgspec.field(default_factory=list)
+    unreadable: set[str] = msgspec.field(default_factory=set)
 
 
 _SHOWN: Final = 100

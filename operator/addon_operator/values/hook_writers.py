@@ -1,8 +1,9 @@
 """Which hook last wrote to a place of the values, and when."""
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 from addon_operator.documents import json_pointers
 from addon_operator.values.patches import patches
@@ -11,8 +12,7 @@ MOST: Final = 1000
 """Places that are remembered of one section; of more, the oldest are forgotten."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """One write."""
 
     by: str

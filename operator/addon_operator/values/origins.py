@@ -1,8 +1,9 @@
 """Where values came from: which source set the value at a place."""
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types
@@ -13,8 +14,7 @@ BEFORE: Final = "so before the hook ran"
 """The source of a value that a hook found as it is."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True):
     """What one source says of a section."""
 
     source: str

@@ -2,12 +2,12 @@
 
 import base64
 import bisect
-import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import ahocorasick_rs
+from msgspec import structs
 
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import schema_violations, schemas
@@ -59,7 +59,7 @@ def without_secrets_in(
         over = _set_at(one.keys[1:], secret)
         value = one.value if one.value is None or over is None else schemas.HIDDEN
         sees = isinstance(over, dict)
-        shown.append(dataclasses.replace(one, rule=redact(one.rule), value=value, sees_secret=sees))
+        shown.append(structs.replace(one, rule=redact(one.rule), value=value, sees_secret=sees))
     return shown
 
 

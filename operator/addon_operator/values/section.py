@@ -1,9 +1,10 @@
 """One section of the values through all its sources."""
 
 import copy
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
+
+from msgspec import structs
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.kernel import json_types, names
@@ -225,7 +226,7 @@ class Section:
             for one in self._inspector.chart_violations(chart_values, chart)
         ]
         violations = [
-            dataclasses.replace(
+            structs.replace(
                 one, is_default=not (one.is_missing_key or json_pointers.exists(chart_values, one.keys))
             )
             for one in violations
@@ -258,7 +259,7 @@ class Section:
         )
         if not part.below and not is_shared:
             keys = (self.key, *keys)
-        return dataclasses.replace(violation, keys=keys, path=json_pointers.format_path(keys))
+        return structs.replace(violation, keys=keys, path=json_pointers.format_path(keys))
 
     def hiding(
         self, violations: Sequence[schema_violations.Violation], secret: json_types.JsonObject | None = None
@@ -277,7 +278,7 @@ class Section:
             return violation
         path = [str(key) for key in violation.keys[1:]]
         shown = self._schemas.masked_at(path, json_documents.decode(violation.value))
-        return dataclasses.replace(violation, value=schemas.HIDDEN) if shown == schemas.HIDDEN else violation
+        return structs.replace(violation, value=schemas.HIDDEN) if shown == schemas.HIDDEN else violation
 
     def allow(self) -> None:
         """Note that the values schema allows the present values; of a snapshot, too."""

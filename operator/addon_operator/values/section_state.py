@@ -1,15 +1,15 @@
 """What a section of the values is made of, and what a patch would make of it; shared with snapshots."""
 
-import dataclasses
 from collections.abc import Mapping
+
+import msgspec
 
 from addon_operator.kernel import json_types
 from addon_operator.values import sources
 from addon_operator.values.patches import patch_log
 
 
-@dataclasses.dataclass(slots=True)
-class MergedValues:
+class MergedValues(msgspec.Struct):
     """What the sources make together, shared with snapshots: whoever needs it first works it out."""
 
     present: json_types.JsonObject | None = None
@@ -23,8 +23,7 @@ class MergedValues:
         return all(text is not None and len(text) <= most for text in (self.text, self.config_text))
 
 
-@dataclasses.dataclass(slots=True)
-class MergedFiles:
+class MergedFiles(msgspec.Struct):
     """What the files say, merged when somebody first needs it; shared with snapshots."""
 
     layers: tuple[json_types.JsonObject, ...] = ()
@@ -38,15 +37,13 @@ class MergedFiles:
         return self._merged
 
 
-@dataclasses.dataclass(slots=True)
-class AllowedValues:
+class AllowedValues(msgspec.Struct):
     """The last values that the values schema allowed, shared with snapshots: they are what is checked."""
 
     value: json_types.JsonObject | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SectionPatch:
+class SectionPatch(msgspec.Struct, frozen=True):
     """What a hook's patch makes of a section, worked out on a snapshot for :meth:`Section.take`."""
 
     value: json_types.JsonObject

@@ -6,17 +6,17 @@ Who asks bounds the time of all answers together, and gets what is odd besides w
 import abc
 import contextlib
 import contextvars
-import dataclasses
 import pathlib
 import time
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from addon_operator.kernel import json_types, names
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SettingsVerdict:
+class SettingsVerdict(msgspec.Struct, frozen=True):
     """What a program says of settings."""
 
     program: str
@@ -52,14 +52,13 @@ NO_PROGRAMS: Final = _NoPrograms()
 """For tests, and where no program must be started."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What is asked together, and what turned up besides what is wrong."""
 
     until: float
     """When all of it has to be answered, by the monotonic clock."""
-    warnings: list[str] = dataclasses.field(default_factory=list)
-    compared: set[str] = dataclasses.field(default_factory=set)
+    warnings: list[str] = msgspec.field(default_factory=list)
+    compared: set[str] = msgspec.field(default_factory=set)
     """Sections of which rules or programs saw values of the Secret beside those of the ConfigMap."""
 
 

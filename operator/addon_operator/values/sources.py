@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Self
 
+import msgspec
+
 from addon_operator.documents import json_documents, yaml_reading
 from addon_operator.kernel import errors, json_types, names
 
@@ -40,15 +42,14 @@ class ConfigMapError(errors.ConfigurationError):
         """All that is wrong, in the order of the keys."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ValuesFile:
+class ValuesFile(msgspec.Struct, frozen=True):
     """A ``values.yaml``."""
 
     source: str
     """The file's name, for messages."""
-    sections: Mapping[names.ValuesKey, json_types.JsonObject] = dataclasses.field(default_factory=dict)
+    sections: Mapping[names.ValuesKey, json_types.JsonObject] = msgspec.field(default_factory=dict)
     """Values by their section: ``global`` or a module's values key."""
-    enabled: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    enabled: Mapping[str, bool] = msgspec.field(default_factory=dict)
     """Switches by their key, e.g. ``someModuleEnabled``."""
     is_unread: bool = False
     """Whether it is there and cannot be read, so that nobody knows what it switches."""
@@ -107,8 +108,7 @@ class ConfigValues:
         return next((modes[key] for modes in layers if key in modes), "")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigChange(msgspec.Struct, frozen=True):
     """What differs, by content, between two states of the ConfigMap and the Secret over it."""
 
     global_changed: bool
@@ -281,8 +281,7 @@ def kind_of(value: json_types.JsonValue) -> str:
 _KINDS: Final = ((bool, "a boolean"), (list, "a list"), ((int, float), "a number"), (dict, "a mapping"))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(msgspec.Struct, frozen=True):
     """The verdict of the values on a module, before its ``enabled`` script."""
 
     enabled: bool

@@ -9,6 +9,7 @@ import pathlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Self, cast
 
+import msgspec
 import orjson
 
 from addon_operator.documents import json_documents
@@ -37,8 +38,7 @@ _NO_FILE: Final = sources.ValuesFile("values.yaml")
 _NO_SCHEMAS: Final = values_schemas.SectionSchemas()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleValues:
+class ModuleValues(msgspec.Struct, frozen=True):
     """What a module brings into the store."""
 
     module: names.ModuleName

@@ -1,11 +1,11 @@
 """What the engine does to modules, as series that come and go."""
 
-import dataclasses
 import json
 import pathlib
 
 import pytest
 import structlog
+from msgspec import structs
 
 from addon_operator.app import engine_listeners, event_log, event_metrics
 from addon_operator.engine import events, state, tasks
@@ -123,7 +123,7 @@ def test_a_run_in_which_helm_had_nothing_to_do_has_no_time_of_helm(
     labels = {"module": "web", "activation": "OperatorStartup"}
     assert value(meters, "helm_upgrades_skipped_total", module="web", by="inputs") == 1
     assert value(meters, "module_helm_seconds_count", **labels) is None
-    upgraded = dataclasses.replace(skipped, by=None, seconds={release_types.Operation.UPGRADE: 2.0})
+    upgraded = structs.replace(skipped, by=None, seconds={release_types.Operation.UPGRADE: 2.0})
     tell(events.ReleaseEnsured(WEB, "OperatorStartup", upgraded))
     assert value(meters, "module_helm_seconds_sum", **labels) == 2.0
 
@@ -208,7 +208,7 @@ def test_each_removal_is_an_event_on_the_config_map() -> None:
     tell = engine_listeners.config_listener(recorder, {"ConfigMap": config_map}, lambda: "uid-1")
     tell(events.RemovalDue("release old is purged: no module directory explains it"))
     tell(events.Noted("release uninstalled", "old"))
-    about = dataclasses.replace(config_map, uid="uid-1")
+    about = structs.replace(config_map, uid="uid-1")
     purged = "Release old is purged: no module directory explains it."
     assert recorder.told == [(about, "Warning", "Removed", purged)]
 

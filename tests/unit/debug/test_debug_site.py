@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import os
 import pathlib
 import sys
@@ -15,6 +14,7 @@ import orjson
 import pytest
 import structlog
 import yaml
+from msgspec import structs
 
 from addon_operator.debug import debug_site, debug_socket
 from addon_operator.engine import intents, module_requests, state
@@ -410,7 +410,7 @@ async def test_a_removal_is_not_done_before_those_that_come_first(
 ) -> None:
     needs = module_config.Requirements(modules=(inspected.WEB,))
     config = module_config.ModuleConfig(requires=needs)
-    world.states[inspected.KUBE_DNS].module = dataclasses.replace(
+    world.states[inspected.KUBE_DNS].module = structs.replace(
         world.states[inspected.KUBE_DNS].module, config=config
     )
     world.states.enabled = ()

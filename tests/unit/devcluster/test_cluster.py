@@ -1,6 +1,5 @@
 """Clusters as commands find them; small scripts play the components, and none of them ever gets ready."""
 
-import dataclasses
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -8,6 +7,7 @@ from typing import Final, Literal
 
 import msgspec
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.devcluster import (
@@ -68,7 +68,7 @@ class Bench:
         return layout.Layout(self.root / ONE)
 
     def up(self, **options: object) -> handle.DevCluster:
-        request = dataclasses.replace(cluster.ClusterRequest(ONE), **options)  # type: ignore[arg-type]  # for brevity
+        request = structs.replace(cluster.ClusterRequest(ONE), **options)
         return self.manager.up(request, self.source)
 
     def processes(self) -> list[daemons.ProcessIdentity]:

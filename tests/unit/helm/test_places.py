@@ -1,9 +1,9 @@
 """Which release is that of a module, and what releases go by."""
 
-import dataclasses
 import pathlib
 
 import pytest
+from msgspec import structs
 
 from addon_operator.helm import places
 from addon_operator.kernel.names import ModuleName
@@ -55,7 +55,7 @@ def test_a_release_of_a_modules_name_that_is_not_the_modules_is_another_one(
 
 def test_of_two_modules_with_one_release_the_one_that_runs_has_it() -> None:
     made = places.ReleaseLocations("addons")
-    wrong = dataclasses.replace(module("wrong", release_name="same"), problem="two of one name")
+    wrong = structs.replace(module("wrong", release_name="same"), problem="two of one name")
     made.assign([wrong, module("right", release_name="same", namespace="addons"), module("other")])
     assert made.key(places.ReleaseLocation("addons", "same")) == "right"
 

@@ -1,11 +1,11 @@
 """The command lines of each verb."""
 
-import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.helm import binary, capabilities, command, helm_errors, release_types, verbs
@@ -82,7 +82,7 @@ async def test_template_passes_the_api_versions_on_when_the_chart_asks_for_them(
     tmp_path: pathlib.Path,
 ) -> None:
     recorder = Recorder()
-    asking = dataclasses.replace(CLUSTER, api_versions=frozenset({"v1", "apps/v1/Deployment"}))
+    asking = structs.replace(CLUSTER, api_versions=frozenset({"v1", "apps/v1/Deployment"}))
     await verbs.template(helm(recorder, tmp_path), CALL, FILES, asking, 60)
     assert "--api-versions apps/v1/Deployment --api-versions v1" in " ".join(recorder.argv)
 
@@ -110,7 +110,7 @@ async def test_upgrade_takes_ownership_only_if_asked_to(tmp_path: pathlib.Path) 
 
 async def test_helm_leaves_schemas_that_lead_outside_to_the_operator(tmp_path: pathlib.Path) -> None:
     for skips in (False, True):
-        recorder, call = Recorder(), dataclasses.replace(CALL, skips_schemas=skips)
+        recorder, call = Recorder(), structs.replace(CALL, skips_schemas=skips)
         await verbs.template(helm(recorder, tmp_path), call, FILES, CLUSTER, 60)
         assert ("--skip-schema-validation" in recorder.argv) is skips
         await verbs.upgrade(helm(recorder, tmp_path), call, FILES, OPTIONS, LABELS, validate=True)

@@ -1,8 +1,9 @@
 """Which modules a converge deletes, runs and purges."""
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping
+
+from msgspec import structs
 
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, plan
@@ -79,14 +80,14 @@ def test_own_releases_are_purged_and_none_is_ignored_unless_somebody_says_more()
     made = plan.plan_converge(plain)
     assert (made.deletes, made.purges) == ((), ("mine",))
     assert made.verdicts == found.verdicts
-    assert plan.spared(dataclasses.replace(plain, modules=())) == ("mine",)
+    assert plan.spared(structs.replace(plain, modules=())) == ("mine",)
 
 
 def test_nothing_is_purged_while_a_module_yaml_cannot_be_read() -> None:
     found = observed({"a": (1, True), "b": (2, True)}, releases={"mine": True})
     good, other = found.modules
-    broken = dataclasses.replace(other, problem="module.yaml, line 1: the key is not known here")
-    assert plan.plan_converge(dataclasses.replace(found, modules=[good, broken])).purges == ()
+    broken = structs.replace(other, problem="module.yaml, line 1: the key is not known here")
+    assert plan.plan_converge(structs.replace(found, modules=[good, broken])).purges == ()
 
 
 def test_the_reason_of_a_purge_says_who_made_the_release() -> None:
@@ -95,7 +96,7 @@ def test_the_reason_of_a_purge_says_who_made_the_release() -> None:
         "no module directory explains it, and an addon-operator made it",
         "no module directory explains it, and HELM_PURGE is all",
     ]
-    moved = dataclasses.replace(found, moved=frozenset({"mine"}))
+    moved = structs.replace(found, moved=frozenset({"mine"}))
     said = "its module has another release now, and it goes once that one is there"
     assert plan.purge_reason(moved, "mine") == said
 
@@ -137,12 +138,12 @@ def test_releases_stay_when_none_of_the_modules_that_have_one_is_there(
 ) -> None:
     seen = observed(modules, releases, ignored=frozenset({"own"}))
     assert plan.spared(seen) == spared
-    meant = dataclasses.replace(seen, removals=dataclasses.replace(seen.removals, allow_empty=True))
+    meant = structs.replace(seen, removals=structs.replace(seen.removals, allow_empty=True))
     assert plan.spared(meant) == ()
 
 
 def test_a_release_that_its_module_left_is_that_of_a_module() -> None:
-    seen = dataclasses.replace(observed({"web": (1, True)}, {"old-web": True}), moved=frozenset({"old-web"}))
+    seen = structs.replace(observed({"web": (1, True)}, {"old-web": True}), moved=frozenset({"old-web"}))
     assert plan.spared(seen) == ()
     assert plan.plan_converge(seen).purges == ("old-web",)
 
@@ -150,16 +151,16 @@ def test_a_release_that_its_module_left_is_that_of_a_module() -> None:
 def test_a_module_without_a_release_may_be_what_one_of_a_purged_release_is_called_now() -> None:
     seen = observed({"web": (1, True), "new": (2, True)}, {"web": True, "old": True})
     assert plan.may_be_renamed(seen) == (), "hooks alone have no data"
-    charts = [dataclasses.replace(each, has_chart=True) for each in seen.modules]
-    seen = dataclasses.replace(seen, modules=charts)
+    charts = [structs.replace(each, has_chart=True) for each in seen.modules]
+    seen = structs.replace(seen, modules=charts)
     assert plan.may_be_renamed(seen) == ("old",)
-    assert plan.may_be_renamed(dataclasses.replace(seen, releases={**seen.releases, "new": True})) == ()
+    assert plan.may_be_renamed(structs.replace(seen, releases={**seen.releases, "new": True})) == ()
 
 
 def test_nothing_is_purged_while_a_change_on_disk_is_taken_in_part_only() -> None:
     seen = observed({"web": (1, True)}, {"web": True, "old": True})
     assert plan.plan_converge(seen).purges == ("old",)
-    held = dataclasses.replace(seen, hidden_by="values.yaml, line 2: no")
+    held = structs.replace(seen, hidden_by="values.yaml, line 2: no")
     assert plan.plan_converge(held).purges == ()
     (text,) = plan.stays(held)
     assert text.startswith("release old stays for now: no module directory explains it, but ")
@@ -169,11 +170,11 @@ def test_nothing_is_purged_while_a_change_on_disk_is_taken_in_part_only() -> Non
 
 def test_nothing_is_purged_as_long_as_a_directory_of_its_name_is_there_that_lost_all_of_a_module() -> None:
     seen = observed({"a": (1, True)}, {"a": True, "web": True, "old": True})
-    emptied = dataclasses.replace(seen, strays={"web": "/m/web is not a module"})
+    emptied = structs.replace(seen, strays={"web": "/m/web is not a module"})
     assert plan.plan_converge(emptied).purges == ()
     assert [text.endswith(": /m/web is not a module") for text in plan.stays(emptied)] == [True, True]
-    assert plan.spared(dataclasses.replace(emptied, modules=())) == ("web", "old", "a")
-    other = dataclasses.replace(seen, strays={"docs": "/m/docs is not a module"})
+    assert plan.spared(structs.replace(emptied, modules=())) == ("web", "old", "a")
+    other = structs.replace(seen, strays={"docs": "/m/docs is not a module"})
     assert plan.plan_converge(other).purges == ("web", "old")
 
 
@@ -183,10 +184,10 @@ def test_a_release_whose_module_lost_its_chart_is_told_as_long_as_the_module_is_
     assert text.startswith("release web stays as it is, because module web has no chart any more: put ")
     assert "templates/ back into web, or disable the module" in text
     assert plan.plan_converge(seen).deletes == ("off",)
-    assert plan.chartless(dataclasses.replace(seen, releases={"web": False})) == {}, "it is another's"
+    assert plan.chartless(structs.replace(seen, releases={"web": False})) == {}, "it is another's"
     for fields in ({"has_chart": True}, {"problem": "module.yaml, line 1: no"}):
-        modules = [dataclasses.replace(module, **fields) for module in seen.modules]
-        assert plan.chartless(dataclasses.replace(seen, modules=modules)) == {}
+        modules = [structs.replace(module, **fields) for module in seen.modules]
+        assert plan.chartless(structs.replace(seen, modules=modules)) == {}
 
 
 def test_a_module_that_runs_is_one_of_those_that_are_meant() -> None:
@@ -195,7 +196,7 @@ def test_a_module_that_runs_is_one_of_those_that_are_meant() -> None:
 
 def test_modules_that_are_wrong_neither_hide_strangers_nor_count_as_such() -> None:
     found = observed({"a": (1, True), "b": (1, True)}, {"mine": True})
-    wrong = dataclasses.replace(found.modules[0], problem="its name is wrong")
-    assert plan.spared(dataclasses.replace(found, modules=[wrong, found.modules[1]])) == ("mine",)
-    assert plan.spared(dataclasses.replace(found, modules=[wrong])) == ()
-    assert plan.spared(dataclasses.replace(found, hidden_by="values.yaml, line 2: no")) == ("mine",)
+    wrong = structs.replace(found.modules[0], problem="its name is wrong")
+    assert plan.spared(structs.replace(found, modules=[wrong, found.modules[1]])) == ("mine",)
+    assert plan.spared(structs.replace(found, modules=[wrong])) == ()
+    assert plan.spared(structs.replace(found, hidden_by="values.yaml, line 2: no")) == ("mine",)

@@ -1,8 +1,7 @@
 """When Helm has something to do for a module."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from addon_operator.modules import release
 from tests.support import rows
@@ -105,7 +104,7 @@ def test_a_release_of_which_no_revision_worked_is_installed_again_and_one_that_w
     None
 ):
     failed = state(revision("failed"))
-    again = release.decide(dataclasses.replace(failed, was_deployed=False))
+    again = release.decide(structs.replace(failed, was_deployed=False))
     assert again == release.Install("revision 3 is failed, and none was deployed before", is_again=True)
     assert release.decide(failed) == release.Render("revision 3 is failed")
 
@@ -124,15 +123,13 @@ def test_a_release_of_which_no_revision_worked_is_installed_again_and_one_that_w
 def test_a_revision_heals_if_it_only_brings_back_what_is_absent(
     observed: release.ReleaseState, manifest: str, heals: bool
 ) -> None:
-    decision = release.decide(dataclasses.replace(observed, manifest=release.Checksum(manifest)))
+    decision = release.decide(structs.replace(observed, manifest=release.Checksum(manifest)))
     assert isinstance(decision, release.Upgrade)
     assert decision.heals is heals
 
 
 def test_no_revision_is_made_when_other_inputs_render_to_the_same_manifest() -> None:
-    decision = release.decide(
-        dataclasses.replace(state(revision(), "inputs-2", "chart-2"), manifest=MANIFEST)
-    )
+    decision = release.decide(structs.replace(state(revision(), "inputs-2", "chart-2"), manifest=MANIFEST))
     assert decision == release.Skip(release.SkippedBy.MANIFEST, "the manifest is that of revision 3")
 
 
@@ -180,15 +177,15 @@ def test_no_revision_is_made_when_other_inputs_render_to_the_same_manifest() -> 
 def test_an_upgrade_validates_only_what_was_not_validated_before(
     observed: release.ReleaseState, manifest: str, upgrade: release.Upgrade
 ) -> None:
-    assert release.decide(dataclasses.replace(observed, manifest=release.Checksum(manifest))) == upgrade
+    assert release.decide(structs.replace(observed, manifest=release.Checksum(manifest))) == upgrade
 
 
 def test_a_release_without_checksums_stays_as_it_is_if_its_manifest_is_the_rendered_one() -> None:
-    applied = dataclasses.replace(state(revision(managed=None, revision=None)), applied=True)
+    applied = structs.replace(state(revision(managed=None, revision=None)), applied=True)
     assert release.decide(applied) == release.Skip(
         release.SkippedBy.INPUTS, "chart and values are those of revision 3"
     )
-    assert release.decide(dataclasses.replace(applied, manifest=MANIFEST)) == release.Skip(
+    assert release.decide(structs.replace(applied, manifest=MANIFEST)) == release.Skip(
         release.SkippedBy.MANIFEST, "the manifest is that of revision 3"
     )
 

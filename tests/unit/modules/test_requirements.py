@@ -1,10 +1,10 @@
 """What modules require: order, mistakes, and the reasons of verdicts."""
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
 
 import pytest
+from msgspec import structs
 
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config, requirements
@@ -174,7 +174,7 @@ def test_an_api_that_another_module_brings_is_told_with_its_source() -> None:
     wanted = module("web", 2, apis=["example.com/v9"])
     on, off = ModuleName("certs"), ModuleName("off")
     verdicts = {off: model.Verdict(off, False, "disabled by default")}
-    facts = dataclasses.replace(FACTS, coming={"example.com/v9": [wanted.name, off, on]})
+    facts = structs.replace(FACTS, coming={"example.com/v9": [wanted.name, off, on]})
 
     def of(facts: requirements.ClusterFacts, *, is_there: bool) -> str | None:
         found = requirements.unmet(wanted, facts, verdicts, is_there=is_there)
@@ -184,7 +184,7 @@ def test_an_api_that_another_module_brings_is_told_with_its_source() -> None:
     assert of(facts, is_there=False) == f"{lacking} yet: enabled once it does; module certs brings it"
     told = requirements.lacking(wanted, facts, verdicts, is_there=True)
     assert told == f"{lacking} yet: module certs brings it"
-    nobody = dataclasses.replace(FACTS, coming={"example.com/v9": [wanted.name, off]})
+    nobody = structs.replace(FACTS, coming={"example.com/v9": [wanted.name, off]})
     assert of(nobody, is_there=False) == lacking
 
 

@@ -1,8 +1,9 @@
 """What the status of a module says in each state, and which Events tell of the way between them."""
 
-import dataclasses
 import pathlib
 from typing import Any
+
+from msgspec import structs
 
 from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
@@ -52,28 +53,28 @@ CONDITIONS = {
     "Ready": (module(Status.READY), "True Enabled", "True RunSucceeded", "False", "False"),
     "Failed": (module(Status.FAILED, ERROR), "True Enabled", "False Failed", "False", "False"),
     "Stalled": (
-        dataclasses.replace(module(Status.FAILED, ERROR), tries=3),
+        structs.replace(module(Status.FAILED, ERROR), tries=3),
         "True Enabled",
         "False Failed",
         "False",
         "True",
     ),
     "Rolled back": (
-        dataclasses.replace(module(Status.FAILED, ERROR), failure="RolledBack"),
+        structs.replace(module(Status.FAILED, ERROR), failure="RolledBack"),
         "True Enabled",
         "False RolledBack",
         "False",
         "False",
     ),
     "Rolled back, and not tried again": (
-        dataclasses.replace(module(Status.FAILED, ERROR), failure="RolledBack", is_final=True),
+        structs.replace(module(Status.FAILED, ERROR), failure="RolledBack", is_final=True),
         "True Enabled",
         "False RolledBack",
         "False",
         "True",
     ),
     "Off without a verdict": (
-        dataclasses.replace(module(Status.FAILED, ERROR), stays_off=True),
+        structs.replace(module(Status.FAILED, ERROR), stays_off=True),
         "False Disabled",
         "False Failed",
         "False",
@@ -109,7 +110,7 @@ def test_each_state_has_its_conditions(
 
 
 WITH_CHART = module()
-WITH_CHART.module = dataclasses.replace(WITH_CHART.module, has_chart=True)
+WITH_CHART.module = structs.replace(WITH_CHART.module, has_chart=True)
 
 
 @rows.each(
@@ -124,17 +125,17 @@ WITH_CHART.module = dataclasses.replace(WITH_CHART.module, has_chart=True)
 def test_how_the_resources_are_is_a_condition(
     health: module_health.ModuleHealth | None, condition: str
 ) -> None:
-    assert conditions(dataclasses.replace(WITH_CHART, health=health))["Healthy"] == condition
+    assert conditions(structs.replace(WITH_CHART, health=health))["Healthy"] == condition
 
 
 def test_a_module_without_a_release_is_healthy_and_one_in_maintenance_is_not_watched() -> None:
     assert conditions(module())["Healthy"] == "True NoResources"
-    assert conditions(dataclasses.replace(WITH_CHART, maintenance="x"))["Healthy"] == "Unknown Maintenance"
+    assert conditions(structs.replace(WITH_CHART, maintenance="x"))["Healthy"] == "Unknown Maintenance"
     assert conditions(module(Status.DISABLED))["Healthy"] == "Unknown Disabled"
 
 
 def test_what_the_next_try_waits_for_is_told() -> None:
-    failed = dataclasses.replace(
+    failed = structs.replace(
         module(Status.FAILED, ERROR), tries=3, next_try=NOW, cure=("endpoints of Service a/b",)
     )
     told = {each["type"]: each["message"] for each in document(failed)["conditions"]}
@@ -145,14 +146,14 @@ def test_what_the_next_try_waits_for_is_told() -> None:
 
 def test_what_somebody_changed_is_a_condition() -> None:
     assert conditions(WITH_CHART)["Drifted"] == "Unknown NotKnown"
-    as_installed = dataclasses.replace(WITH_CHART, drift=drift_report.DriftReport())
+    as_installed = structs.replace(WITH_CHART, drift=drift_report.DriftReport())
     assert conditions(as_installed)["Drifted"] == "False AsInstalled"
     told = drift_report.DriftReport(1, "ConfigMap web: /data/a (by alice)")
-    assert conditions(dataclasses.replace(WITH_CHART, drift=told))["Drifted"] == "True Changed"
+    assert conditions(structs.replace(WITH_CHART, drift=told))["Drifted"] == "True Changed"
 
 
 def test_a_run_that_waits_for_health_says_for_whose() -> None:
-    own = dataclasses.replace(
+    own = structs.replace(
         module(Status.RUNNING),
         awaits_health=(module().module.name,),
         health=module_health.ModuleHealth(HealthState.PROGRESSING, "0 of 1 pods ready: Deployment web."),
@@ -163,7 +164,7 @@ def test_a_run_that_waits_for_health_says_for_whose() -> None:
         "The release is in place; the run waits until it is healthy: 0 of 1 pods ready: Deployment web."
     )
     others = tuple(map(names.ModuleName, ("db", "dns")))
-    waiting = dataclasses.replace(module(Status.PENDING), awaits_health=others)
+    waiting = structs.replace(module(Status.PENDING), awaits_health=others)
     assert document(waiting)["conditions"][1]["message"] == "The module waits until db and dns are healthy."
 
 
@@ -184,23 +185,23 @@ HELD_BACK = {
 def test_what_waits_for_a_window_is_the_reason_of_ready_if_nothing_else_is(
     of: state.ModuleState, held: windows.HeldBack, ready: str, reconciling: str
 ) -> None:
-    found = conditions(dataclasses.replace(of, held_back=held))
+    found = conditions(structs.replace(of, held_back=held))
     assert found["Ready"] == ready
     assert found["Reconciling"].split()[0] == reconciling
 
 
 def test_the_message_says_what_waits_and_until_when() -> None:
-    upgrade = document(dataclasses.replace(module(), held_back=HELD))["conditions"][1]
+    upgrade = document(structs.replace(module(), held_back=HELD))["conditions"][1]
     waits = "waits for a window, which opens at 2023-11-14T22:13:20Z"
     assert upgrade["message"] == f"The last run succeeded; {waits}: upgrade to revision 4."
-    removal = document(dataclasses.replace(module(Status.DELETING), held_back=REMOVAL))["conditions"]
+    removal = document(structs.replace(module(Status.DELETING), held_back=REMOVAL))["conditions"]
     assert removal[1]["message"] == f"The module is disabled; {waits}: removal of the release."
     assert removal[4]["message"] == f"Nothing is in progress; {waits}: removal of the release."
 
 
 def test_definitions_of_another_module_that_count_are_a_condition() -> None:
     assert conditions(CONDITIONS["Ready"][0])["DefinitionsInForce"] == "True DefinitionsInForce"
-    found = dataclasses.replace(CONDITIONS["Ready"][0], left_out_definitions="x.example.com is that of db")
+    found = structs.replace(CONDITIONS["Ready"][0], left_out_definitions="x.example.com is that of db")
     (condition,) = (each for each in document(found)["conditions"] if each["type"] == "DefinitionsInForce")
     assert (condition["status"], condition["reason"]) == ("False", "OfAnotherModule")
     assert condition["message"] == "x.example.com is that of db"
@@ -220,15 +221,15 @@ GUARD = state.Hook(
     ("of", "condition"),
     {
         "hooks are not known": (module(), "Unknown NotKnown"),
-        "no webhooks": (dataclasses.replace(module(), hooks=()), "True NoWebhooks"),
-        "all are registered": (dataclasses.replace(module(), hooks=(GUARD,)), "True Registered"),
-        "one is not": (dataclasses.replace(module(), not_registered=NOT_REGISTERED), "False NotRegistered"),
+        "no webhooks": (structs.replace(module(), hooks=()), "True NoWebhooks"),
+        "all are registered": (structs.replace(module(), hooks=(GUARD,)), "True Registered"),
+        "one is not": (structs.replace(module(), not_registered=NOT_REGISTERED), "False NotRegistered"),
         "the run goes on": (
-            dataclasses.replace(module(Status.RUNNING), not_registered=NOT_REGISTERED),
+            structs.replace(module(Status.RUNNING), not_registered=NOT_REGISTERED),
             "Unknown NotRegistered",
         ),
         "it has failed": (
-            dataclasses.replace(module(Status.RUNNING, ERROR), not_registered=NOT_REGISTERED),
+            structs.replace(module(Status.RUNNING, ERROR), not_registered=NOT_REGISTERED),
             "False NotRegistered",
         ),
         "disabled": (module(Status.DISABLED), "Unknown Disabled"),
@@ -239,7 +240,7 @@ def test_whether_the_api_server_asks_all_hooks_is_a_condition(of: state.ModuleSt
 
 
 def test_a_module_is_not_simply_ready_while_the_api_server_does_not_ask_its_hooks() -> None:
-    found = document(dataclasses.replace(module(), not_registered=NOT_REGISTERED))["conditions"]
+    found = document(structs.replace(module(), not_registered=NOT_REGISTERED))["conditions"]
     told = {each["type"]: each["message"] for each in found}
     assert told["WebhooksRegistered"] == f"{NOT_REGISTERED}."
     assert told["Ready"] == f"The last run succeeded; {NOT_REGISTERED}."
@@ -248,7 +249,7 @@ def test_a_module_is_not_simply_ready_while_the_api_server_does_not_ask_its_hook
 def test_a_module_that_somebody_suspended_says_so_everywhere() -> None:
     assert conditions(CONDITIONS["Ready"][0])["Suspended"] == "False NotAnnotated"
     now = suspension.Suspension("new disks", NOW, "alice", NOW + 60)
-    found = document(dataclasses.replace(CONDITIONS["Ready"][0], suspended=now, handled_run="7"))
+    found = document(structs.replace(CONDITIONS["Ready"][0], suspended=now, handled_run="7"))
     by_type = {each["type"]: each for each in found["conditions"]}
     told = f"suspended: new disks (by alice, since {clock.rfc3339(NOW)}, until {clock.rfc3339(NOW + 60)})"
     assert by_type["Suspended"]["message"] == f"The module is {told}."
@@ -296,7 +297,7 @@ def test_the_facts_stand_beside_the_conditions() -> None:
 
 def test_what_the_module_is_for_stands_there_too() -> None:
     described = module()
-    described.module = dataclasses.replace(
+    described.module = structs.replace(
         described.module, config=module_config.ModuleConfig(description="Ingress " * 100)
     )
     assert len(document(described)["description"]) == 300
@@ -348,9 +349,9 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
 def test_a_module_that_waits_for_others_is_still_suspended_and_held_back() -> None:
     now, held = suspension.Suspension("new disks", NOW), windows.HeldBack("upgrade to revision 2", LATER, NOW)
     pending = module(Status.PENDING)
-    assert conditions(dataclasses.replace(pending, suspended=now))["Ready"] == "Unknown Suspended"
-    assert conditions(dataclasses.replace(pending, held_back=held))["Ready"] == "Unknown WaitsForWindow"
-    found = document(dataclasses.replace(pending, suspended=now, held_back=held))
+    assert conditions(structs.replace(pending, suspended=now))["Ready"] == "Unknown Suspended"
+    assert conditions(structs.replace(pending, held_back=held))["Ready"] == "Unknown WaitsForWindow"
+    found = document(structs.replace(pending, suspended=now, held_back=held))
     (ready,) = [each for each in found["conditions"] if each["type"] == "Ready"]
     assert ready["message"] == f"The module has not run yet; {now}; {held}."
     assert found["heldBack"] == {
@@ -364,10 +365,10 @@ def at(found: dict[str, Any], type_: str) -> str:
     return str(next(each["lastTransitionTime"] for each in found["conditions"] if each["type"] == type_))
 
 
-HEALTHY = dataclasses.replace(module(), health=module_health.ModuleHealth(HealthState.HEALTHY, ""), runs=1)
-UNHEALTHY = dataclasses.replace(module(), health=module_health.ModuleHealth(HealthState.FAILED, "x"), runs=1)
-DRIFTED = dataclasses.replace(module(), drift=drift_report.DriftReport(1, "ConfigMap x"), runs=1)
-GIVEN_UP = dataclasses.replace(module(Status.FAILED, ERROR), tries=3, runs=3)
+HEALTHY = structs.replace(module(), health=module_health.ModuleHealth(HealthState.HEALTHY, ""), runs=1)
+UNHEALTHY = structs.replace(module(), health=module_health.ModuleHealth(HealthState.FAILED, "x"), runs=1)
+DRIFTED = structs.replace(module(), drift=drift_report.DriftReport(1, "ConfigMap x"), runs=1)
+GIVEN_UP = structs.replace(module(Status.FAILED, ERROR), tries=3, runs=3)
 
 
 @rows.each("restarts", [1, 2])
@@ -379,7 +380,7 @@ GIVEN_UP = dataclasses.replace(module(Status.FAILED, ERROR), tries=3, runs=3)
         ("Healthy", "True", HEALTHY),
         ("Healthy", "False", UNHEALTHY),
         ("Drifted", "True", DRIFTED),
-        ("WebhooksRegistered", "True", dataclasses.replace(module(), hooks=(), runs=1)),
+        ("WebhooksRegistered", "True", structs.replace(module(), hooks=(), runs=1)),
         ("Stalled", "True", GIVEN_UP),
     ],
 )
@@ -399,7 +400,7 @@ def test_a_condition_that_says_after_restarts_what_it_said_has_the_time_that_it_
 
 
 def test_a_run_while_the_operator_stays_is_a_new_time() -> None:
-    running = dataclasses.replace(module(Status.RUNNING), runs=1)
+    running = structs.replace(module(Status.RUNNING), runs=1)
     assert at(
         document(HEALTHY, document(running, document(HEALTHY), LATER), LATER), "Ready"
     ) == clock.rfc3339(LATER)
@@ -412,7 +413,7 @@ def test_a_module_that_was_disabled_has_not_failed_since_then() -> None:
 
 
 def test_a_module_is_stalled_since_the_same_time_while_it_is_tried_again() -> None:
-    again = dataclasses.replace(GIVEN_UP, status=Status.RUNNING)
+    again = structs.replace(GIVEN_UP, status=Status.RUNNING)
     assert at(
         document(GIVEN_UP, document(again, document(GIVEN_UP), LATER), LATER), "Stalled"
     ) == clock.rfc3339(NOW)
@@ -554,7 +555,7 @@ def test_a_module_that_waits_for_its_next_try_is_progressing_with_retry(status: 
 def test_the_release_is_named_where_module_yaml_names_it() -> None:
     plain = module()
     config = module_config.ModuleConfig(release_name="front", namespace="edge")
-    elsewhere = dataclasses.replace(plain, module=dataclasses.replace(plain.module, config=config))
+    elsewhere = structs.replace(plain, module=structs.replace(plain.module, config=config))
     assert document(plain)["release"] == {"revision": 3, "checksum": "abc"}
     assert document(elsewhere)["release"] == {
         "revision": 3,

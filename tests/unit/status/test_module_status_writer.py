@@ -1,11 +1,11 @@
 """Module objects in a fake API server: what is written when, and what trouble does."""
 
 import asyncio
-import dataclasses
 import pathlib
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from addon_operator.engine import state
 from addon_operator.helm import release_types
@@ -454,7 +454,7 @@ async def test_what_a_release_took_over_is_an_event(
     writer: writing.ModuleStatusWriter, recorder: events.EventWriter, cluster: Cluster
 ) -> None:
     web = module()
-    writer.release_ensured(web.module.name, dataclasses.replace(outcome(1), adopted=("ConfigMap web",)))
+    writer.release_ensured(web.module.name, structs.replace(outcome(1), adopted=("ConfigMap web",)))
     writer.module_changed(web)
     await writer.turn()
     await recorder.flush()

@@ -297,9 +297,9 @@ OTHERWISE: Final = {
 
 
 def test_nothing_that_is_known_of_a_module_is_left_out() -> None:
-    fields = {field.name for field in dataclasses.fields(state.ModuleState)}
+    fields = set(state.ModuleState.__struct_fields__)
     assert fields == OF_STATE | OTHERWISE, "say it in TROUBLES, or that it is about runs"
-    assert {field.name for field in dataclasses.fields(state.Beside)} == OF_BESIDE.keys()
+    assert set(state.Beside.__struct_fields__) == OF_BESIDE.keys()
     seen = page_modules._Module(page_content.Content(state="x"), World().views.module(WEB))
     words = {word for _, word in seen._attention()}
     assert words | {"Unhealthy", "Waits", "Progressing"} == {each.word for each in TROUBLES.values()}

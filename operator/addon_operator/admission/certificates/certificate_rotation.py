@@ -4,12 +4,12 @@ A server's certificate can be replaced at any time, since its authority stays. A
 the former one is still published for a day, for replicas that serve a certificate of it a little longer.
 """
 
-import dataclasses
 import datetime as dt
 from collections.abc import Collection
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from addon_operator.admission.certificates import certificates
 
@@ -25,8 +25,7 @@ class Lives(msgspec.Struct, frozen=True):
     """How long a former authority is published after it signed last."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class State:
+class State(msgspec.Struct, frozen=True):
     """All that the replicas share."""
 
     authority: certificates.KeyPair
@@ -71,7 +70,7 @@ def _with_authority(state: State, now: dt.datetime, lives: Lives) -> State:
         )
     made = facts.not_before + certificates.CLOCK_SKEW
     if state.former is not None and now >= made + lives.overlap:
-        return dataclasses.replace(state, former=None)
+        return structs.replace(state, former=None)
     return state
 
 
@@ -80,7 +79,7 @@ def _with_server(state: State, names: Collection[str], now: dt.datetime, lives: 
         return state
     # Replicas of two versions may be called differently: each name that one of them needs is kept.
     all_names = {*names, *_names_of(state.server)}
-    return dataclasses.replace(
+    return structs.replace(
         state, server=certificates.make_server(state.authority, all_names, now, lives.server)
     )
 

@@ -5,10 +5,11 @@ cert-manager's: it is served as it is.
 """
 
 import asyncio
-import dataclasses
 import datetime as dt
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
+
+from msgspec import structs
 
 from addon_operator.admission.certificates import (
     certificate_rotation,
@@ -81,7 +82,7 @@ class SecretSource:
             written = await self._secret.write(stored, others | ours)
             if mended:
                 uid = str(written["metadata"].get("uid") or "")
-                self._tell(dataclasses.replace(self._about, uid=uid), mended)
+                self._tell(structs.replace(self._about, uid=uid), mended)
         self._known = state
         return certificate_store.Material(state.server, state.bundle)
 

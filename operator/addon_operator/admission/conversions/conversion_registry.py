@@ -7,9 +7,10 @@ for the next one. A definition that is not there yet is taken care of when it co
 import asyncio
 import collections
 import contextlib
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.admission.certificates import certificate_store
 from addon_operator.admission.conversions import conversion_specs, converter
@@ -46,12 +47,11 @@ class ConversionNeededError(kernel_errors.AddonOperatorError):
     """Objects may be stored in a version that only a hook can convert."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Definition:
+class _Definition(msgspec.Struct):
     """A definition that hooks convert, or did."""
 
     trouble: warn_once.WarnOnce
-    repairs: upkeep.Repairs = dataclasses.field(default_factory=upkeep.Repairs)
+    repairs: upkeep.Repairs = msgspec.field(default_factory=upkeep.Repairs)
     written: certificate_store.Calling | None = None
     """How the API server calls, as was written last."""
     problem: str = ""

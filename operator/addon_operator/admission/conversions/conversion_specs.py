@@ -6,7 +6,6 @@ Source: ``apiextensions.k8s.io/v1`` of the Kubernetes API.
 """
 
 import base64
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -65,8 +64,7 @@ class Note(msgspec.Struct, frozen=True):
 _NOTES: Final = msgspec.json.Decoder(Note)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """How a definition is to be converted."""
 
     operator: str

@@ -5,10 +5,11 @@ becomes of each module.
 """
 
 import asyncio
-import dataclasses
 import re
 from collections.abc import Collection, Sequence
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import structs
 
 from addon_operator.admission.hooks import hook_reviews, hook_specs
 from addon_operator.admission.registration import registration_specs
@@ -163,7 +164,7 @@ class HookRegistry:
 
     async def _live(self, kind: registration_specs.ConfigurationKind) -> dict[str, object]:
         try:
-            return await self._kube.get(dataclasses.replace(self._template, kind=kind).path)
+            return await self._kube.get(structs.replace(self._template, kind=kind).path)
         except (api_errors.NotFound, api_errors.Forbidden):
             # Who must not read it has registered nothing.
             return {}
@@ -192,7 +193,7 @@ class HookRegistry:
         self, table: Table, asked: webhook_bindings.ReviewType
     ) -> registration_specs.WebhookConfiguration:
         registered = dict(sorted(table[asked].items()))
-        return dataclasses.replace(
+        return structs.replace(
             self._template,
             kind=hook_specs.KINDS[asked],
             webhooks=tuple(each.spec for each in registered.values()),
@@ -204,7 +205,7 @@ def templates(
     template: registration_specs.WebhookConfiguration,
 ) -> list[registration_specs.WebhookConfiguration]:
     """Return the objects without webhooks."""
-    return [dataclasses.replace(template, kind=kind) for kind in hook_specs.KINDS.values()]
+    return [structs.replace(template, kind=kind) for kind in hook_specs.KINDS.values()]
 
 
 def _copy(table: Table, without: Collection[str]) -> Table:

@@ -1,9 +1,9 @@
 """How the webhooks of hooks are registered: what their bindings say, in the words of the API."""
 
-import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from addon_operator.admission.registration import registration_specs
@@ -45,8 +45,7 @@ _LIVED_BY: Final = (
 """What nodes, Services and the API server itself write: without it nothing starts that could answer."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(msgspec.Struct, frozen=True):
     """A webhook as it is registered, and whose it is."""
 
     owner: str

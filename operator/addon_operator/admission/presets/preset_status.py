@@ -6,10 +6,11 @@ when another one was faster.
 
 import asyncio
 import collections
-import dataclasses
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.admission import events as admission_events
 from addon_operator.aio import waiting
@@ -34,11 +35,10 @@ _Key = tuple[str, model.PresetName]
 _log = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(slots=True)
-class _Change:
+class _Change(msgspec.Struct):
     """What is to be written about one preset."""
 
-    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    counts: collections.Counter[str] = msgspec.field(default_factory=collections.Counter)
     """How often it was ``injected``, and in ``conflicts``."""
     reasons: tuple[str, ...] | None = None
     """Why it is invalid, empty if it is valid; ``None`` when that is written already."""

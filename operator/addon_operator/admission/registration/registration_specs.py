@@ -6,7 +6,6 @@ Source: ``admissionregistration.k8s.io/v1`` of the Kubernetes API.
 """
 
 import base64
-import dataclasses
 import enum
 import hashlib
 import ipaddress
@@ -41,8 +40,7 @@ class ConfigurationKind(enum.Enum):
         return api_resources.Resource(API_VERSION, self.value, f"{self.value.lower()}s", namespaced=False)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class WebhookSpec:
+class WebhookSpec(msgspec.Struct, frozen=True):
     """One webhook, and the requests about objects of namespaces that go to it."""
 
     name: str
@@ -59,11 +57,11 @@ class WebhookSpec:
     side_effects: Literal["None", "NoneOnDryRun"] = "None"
     reinvocation_policy: Literal["Never", "IfNeeded"] = "Never"
     """Only of mutating webhooks."""
-    namespace_selector: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    namespace_selector: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """A label selector as the API writes it."""
-    match_conditions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    match_conditions: Mapping[str, str] = msgspec.field(default_factory=dict)
     """CEL expressions by name; all have to hold."""
-    object_selector: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    object_selector: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """A label selector as the API writes it."""
     rules: Sequence[Mapping[str, Any]] = ()
     """As the API writes them, in place of operations, resource, group and version."""
@@ -71,8 +69,7 @@ class WebhookSpec:
     """Whether the path begins with a random part, without which nothing is answered."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class WebhookConfiguration:
+class WebhookConfiguration(msgspec.Struct, frozen=True):
     """One webhook configuration object."""
 
     kind: ConfigurationKind
@@ -82,7 +79,7 @@ class WebhookConfiguration:
     """Whether somebody else creates and removes the object, as the chart does: its webhooks are ours."""
     namespace: str = ""
     """The operator's namespace: whoever deletes it deletes the object, too."""
-    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What it says of its webhooks."""
 
     @property

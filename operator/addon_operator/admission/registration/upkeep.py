@@ -1,9 +1,10 @@
 """Keeps an object as it should be, whoever else changes it: when to look at it, how often to repair it."""
 
 import asyncio
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.aio import waiting
 from addon_operator.kube.discovery import api_resources
@@ -25,8 +26,7 @@ _PAUSES: Final = waiting.Backoff(1.0, 60.0)
 _AT_ONCE: Final = 2
 
 
-@dataclasses.dataclass(slots=True)
-class Repairs:
+class Repairs(msgspec.Struct):
     """Counts the repairs of one object, and knows when somebody undoes each of them."""
 
     has_conflict: bool = False

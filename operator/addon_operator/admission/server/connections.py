@@ -5,7 +5,6 @@ The HTTP library knows no such bound, no time for the header of a request, and n
 
 import asyncio
 import contextlib
-import dataclasses
 import enum
 import errno
 import http
@@ -15,6 +14,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
+import msgspec
 from aiohttp import http_exceptions, web
 
 from addon_operator.admission import events
@@ -33,8 +33,7 @@ _HEADERS_MAX: Final = 32
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """How many connections a site takes, and how long each may take, in seconds."""
 
     connections: int
@@ -66,8 +65,7 @@ class ConnectionStage(enum.Enum):
     ANSWERING = enum.auto()
 
 
-@dataclasses.dataclass(slots=True)
-class _Member:
+class _Member(msgspec.Struct):
     """What is known of a connection; it outlives the protocol's own knowledge."""
 
     since: float

@@ -1,9 +1,9 @@
 """``addon-operator module lint``: all that is wrong with modules on disk."""
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from addon_operator.cli import exit_codes, printing, values
 
@@ -50,7 +50,7 @@ def lint(
     if not directories and (here := values_files.here(modules_dirs)):
         directories = (here,)
     chosen = [values_files.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]
-    places = [dataclasses.replace(values_files.places(flags | below), only=only) for below, only in chosen]
+    places = [structs.replace(values_files.places(flags | below), only=only) for below, only in chosen]
     report = module_lint.of_all(places, strict=strict)
     if output in ("text", printing.WIDE):
         values.print_table(report, with_rules=True, wide=output == printing.WIDE)

@@ -1,6 +1,5 @@
 """A new hook of a module, or a global one, with a test."""
 
-import dataclasses
 import enum
 import itertools
 import os
@@ -8,6 +7,9 @@ import pathlib
 import re
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.commands.authoring import skeletons
 from addon_operator.commands.checks import hook_places, hooks_check
@@ -71,8 +73,7 @@ class NewHookError(errors.AddonOperatorError):
     """The hook cannot be made, or is there already."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """What is wanted."""
 
     owner: str
@@ -83,8 +84,7 @@ class Request:
     language: Language
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """The files of a new hook."""
 
     hook: pathlib.Path
@@ -93,8 +93,7 @@ class Written:
     """What the user has to know so that it works; empty if nothing."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a hook is to be."""
 
     path: pathlib.Path
@@ -192,7 +191,7 @@ def create(place: Place, name: str, binding: Binding | None, language: Language 
             raise NewHookError(
                 f"a hook with {request.binding} cannot run here: {refused}; nothing was written"
             )
-        return dataclasses.replace(written, hint=warned or _hint(place.path, request))
+        return structs.replace(written, hint=warned or _hint(place.path, request))
 
 
 def write(root: pathlib.Path, request: Request) -> Written:

@@ -12,6 +12,8 @@ import shutil
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from addon_operator.commands.authoring import new_hook, skeletons
 from addon_operator.commands.checks import values_schema
 from addon_operator.kernel import errors, names
@@ -45,8 +47,7 @@ _ON_DISK: Final = ("/", "./", "../", "~", "file:")
 """How the place of a chart begins that lies in a directory."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """What is wanted."""
 
     name: str

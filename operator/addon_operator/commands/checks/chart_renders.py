@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec import structs
+
 from addon_operator.commands import authors_helm, values_files
 from addon_operator.commands.checks import (
     lint_rules,
@@ -85,7 +87,7 @@ def check(
         reports = values_check.joined(asyncio.run(_render(places, files, charts, types, environ)))
     except binary.HelmBinaryError as error:
         return values_check.ValuesReport((), 0, (f"charts are not rendered: {error}",))
-    return dataclasses.replace(reports, notes=(*reports.notes, *([] if types else [_NO_SCHEMAS])))
+    return structs.replace(reports, notes=(*reports.notes, *([] if types else [_NO_SCHEMAS])))
 
 
 def readable(places: values_files.FilesToCheck) -> list[module_files.ModuleFiles]:
@@ -301,9 +303,7 @@ class _Renders:
     async def _report(self, module: model.Module) -> values_check.ValuesReport:
         async with self._turns:
             missing = await asyncio.to_thread(self._missing, module)
-            request = dataclasses.replace(
-                module_releases.request_of(self._values, module), skips_schemas=True
-            )
+            request = structs.replace(module_releases.request_of(self._values, module), skips_schemas=True)
             try:
                 manifest = await self._manifest(request, missing)
             except errors.AddonOperatorError as error:
@@ -315,7 +315,7 @@ class _Renders:
         inputs = await self._renderer.inputs(request)
         if inputs.mentions & chart_files.Mention.LOOKUP and _LOOKS_UP not in missing:
             missing.append(_LOOKS_UP)
-        offline = dataclasses.replace(inputs, mentions=inputs.mentions & ~chart_files.Mention.LOOKUP)
+        offline = structs.replace(inputs, mentions=inputs.mentions & ~chart_files.Mention.LOOKUP)
         async with self._renderer.files(request, offline) as files:
             return await self._renderer.render(request, offline, files, is_upgrade=False)
 
@@ -330,12 +330,12 @@ class _Renders:
             template_values.with_samples, self._files[module.name], request.values
         )
         try:
-            manifest = await self._manifest(dataclasses.replace(request, values=given), missing)
+            manifest = await self._manifest(structs.replace(request, values=given), missing)
         except errors.AddonOperatorError as error:
             return self._failure(module, _told(error, module), missing)
         report = await asyncio.to_thread(self._of_manifest, module, manifest, missing)
         findings = (_of_samples(each) for each in report.findings)
-        return dataclasses.replace(report, findings=tuple(findings))
+        return structs.replace(report, findings=tuple(findings))
 
     def _missing(self, module: model.Module) -> list[str]:
         """Return why a run of the module may have values that files do not give."""

@@ -1,11 +1,13 @@
 """Where hooks are: in the configured directories, or below one that somebody names."""
 
 import contextlib
-import dataclasses
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
@@ -17,8 +19,7 @@ _ENABLED: Final = "enabled"
 _BOTH: Final = (module_directories.GLOBAL_NAME, module_directories.MODULES_NAME)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookRoot:
+class HookRoot(msgspec.Struct, frozen=True):
     """A directory of hooks."""
 
     root: pathlib.Path
@@ -35,8 +36,7 @@ class HookRoot:
     """What is wrong with the directory itself."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Configured:
+class Configured(msgspec.Struct, frozen=True):
     """The directories of the settings."""
 
     modules_dirs: tuple[pathlib.Path, ...]
@@ -95,11 +95,11 @@ class Configured:
 
     def _of_file(self, path: pathlib.Path) -> HookRoot:
         if path.name == _ENABLED:
-            return dataclasses.replace(_of_module(path.absolute().parent), script=path, only=path)
+            return structs.replace(_of_module(path.absolute().parent), script=path, only=path)
         roots = (above for above in path.absolute().parents if above.name == hook_files.HOOKS_DIRECTORY)
         root = next(roots, None)
         place = HookRoot(path.parent, path.parent.name, None) if root is None else self._of_root(root)
-        return dataclasses.replace(place, script=None, only=path)
+        return structs.replace(place, script=None, only=path)
 
     def _of_root(self, root: pathlib.Path) -> HookRoot:
         """Return the place of a directory called ``hooks``."""
@@ -107,7 +107,7 @@ class Configured:
         if self.is_global(above):
             return HookRoot(root, names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
         if module_directories.is_module(above):
-            return dataclasses.replace(_of_module(above), root=root)
+            return structs.replace(_of_module(above), root=root)
         return HookRoot(root, above.name, None)
 
     def is_global(self, path: pathlib.Path) -> bool:
@@ -148,9 +148,9 @@ def _of_module(path: pathlib.Path) -> HookRoot:
         return HookRoot(root, directory, hook_config.HookKind.MODULE, problem=closed)
     place = HookRoot(root, directory, hook_config.HookKind.MODULE, script if script.is_file() else None)
     try:
-        return dataclasses.replace(place, owner=names.parse_module_directory(directory)[1])
+        return structs.replace(place, owner=names.parse_module_directory(directory)[1])
     except names.ModuleNameError as error:
-        return dataclasses.replace(place, problem=str(error))
+        return structs.replace(place, problem=str(error))
 
 
 def _directories(path: pathlib.Path) -> list[pathlib.Path]:

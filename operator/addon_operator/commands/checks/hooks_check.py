@@ -2,7 +2,6 @@
 
 import asyncio
 import collections
-import dataclasses
 import logging
 import os
 import pathlib
@@ -12,7 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+import msgspec
 import structlog
+from msgspec import structs
 
 from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
@@ -54,8 +55,7 @@ SETTINGS_CHECK: Final = "settings check"
 """The same for what a program with many hooks is asked for its module."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CheckedFile:
+class CheckedFile(msgspec.Struct, frozen=True):
     """A hook, an ``enabled`` script, or a file that looks like one."""
 
     path: pathlib.Path
@@ -77,8 +77,7 @@ class CheckedFile:
         return f"{self.path}:{self.nested}" if self.nested else str(self.path)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HooksReport:
+class HooksReport(msgspec.Struct, frozen=True):
     """All that was found, by place and path."""
 
     files: tuple[CheckedFile, ...]
@@ -106,8 +105,7 @@ def check(
         return asyncio.run(_HooksCheck(pathlib.Path(directory), offered, starter, kinds).run(places))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True):
     """A hook and what it printed, or why it did not."""
 
     path: pathlib.Path
@@ -225,7 +223,7 @@ def _read(
 def _checked(checked: CheckedFile, read: hook_config.HookConfig, source: str) -> CheckedFile:
     said = (warning.removeprefix(f"{source}: ") for warning in read.warnings)
     warnings = (*checked.warnings, *said, *_twins(read), *_side_effects(checked.path, read))
-    return dataclasses.replace(checked, bindings=tuple(hook_config.rows(read)), warnings=warnings)
+    return structs.replace(checked, bindings=tuple(hook_config.rows(read)), warnings=warnings)
 
 
 def _program(
@@ -282,9 +280,9 @@ def _script(place: hook_places.HookRoot) -> Iterator[CheckedFile]:
         return
     checked = CheckedFile(path, place.owner, bindings=(hook_config.BindingRow(ENABLED),))
     if not start_errors.is_executable(path):
-        yield dataclasses.replace(checked, errors=(f"it {start_errors.not_executable(path)}",))
+        yield structs.replace(checked, errors=(f"it {start_errors.not_executable(path)}",))
     elif problem := start_errors.start_problem(path):
-        yield dataclasses.replace(checked, errors=(str(problem),))
+        yield structs.replace(checked, errors=(str(problem),))
     else:
         yield checked
 
@@ -308,7 +306,7 @@ def _with_queues(files: Sequence[CheckedFile]) -> Iterator[CheckedFile]:
             for queue in queues
             if any(map(str.isspace, queue))
         ]
-        yield dataclasses.replace(file, warnings=(*file.warnings, *said))
+        yield structs.replace(file, warnings=(*file.warnings, *said))
 
 
 def _with_kinds(files: Sequence[CheckedFile], known: api_schemas.ApiSchemas | None) -> Iterator[CheckedFile]:
@@ -323,7 +321,7 @@ def _with_kinds(files: Sequence[CheckedFile], known: api_schemas.ApiSchemas | No
     for file in files:
         wrong = [_unknown_kind(bound, of_kinds, known.version) for bound in file.bindings]
         odd = [_doubtful_kind(bound, of_kinds, known.version) for bound in file.bindings]
-        yield dataclasses.replace(
+        yield structs.replace(
             file,
             errors=(*file.errors, *dict.fromkeys(filter(None, wrong))),
             warnings=(*file.warnings, *dict.fromkeys(filter(None, odd))),
@@ -388,7 +386,7 @@ def _with_rivals(files: Sequence[CheckedFile]) -> Iterator[CheckedFile]:
             if other is not file:
                 told = errors if other.owner == file.owner else warnings
                 told.append(f"{said} is also what {other.shown} declares, and only one hook may; change one")
-        yield dataclasses.replace(file, errors=tuple(errors), warnings=tuple(warnings))
+        yield structs.replace(file, errors=tuple(errors), warnings=tuple(warnings))
 
 
 def _claims(bound: hook_config.BindingRow) -> Iterator[tuple[tuple[str, ...], str]]:

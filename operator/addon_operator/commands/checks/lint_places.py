@@ -1,11 +1,12 @@
 """Where findings are, and which of them a comment in a file ignores."""
 
-import dataclasses
 import os
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.commands.checks import lint_rules, values_check
 from addon_operator.helm.charts import plain_files
@@ -30,8 +31,7 @@ _LINE: Final = re.compile(r"[)\]'\"`,;]?(?::(\d{1,9})|:?,? (?:document \d{1,9}, 
 """How a line is named behind a file."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a finding is."""
 
     path: pathlib.Path
@@ -39,8 +39,7 @@ class Place:
     """From 1; 0 if it is not known."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Ignore:
+class _Ignore(msgspec.Struct):
     """A comment that ignores a rule."""
 
     place: Place
@@ -67,8 +66,7 @@ class _Ignore:
         return ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Ignored:
+class Ignored(msgspec.Struct, frozen=True):
     """Findings without those that comments ignore."""
 
     findings: tuple[values_check.Finding, ...]

@@ -1,12 +1,14 @@
 """All that is wrong with modules on disk, charts as upstream publishes them included; no cluster is asked."""
 
 import contextlib
-import dataclasses
 import itertools
 import json
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.commands import values_files
 from addon_operator.commands.checks import (
@@ -47,8 +49,7 @@ _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
 _Found = Iterator[values_check.Finding]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(msgspec.Struct, frozen=True):
     """The modules of some places, read once for all that is looked at."""
 
     places: values_files.FilesToCheck
@@ -79,7 +80,7 @@ def of_all(
     reports = [_lint(each, strict=strict) for each in all_read]
     report = values_check.joined([*reports, _of_several(all_read)])
     known = lint_places.without_ignored(report.findings, _directories(all_read), _charts(all_read))
-    return dataclasses.replace(report, findings=known.findings, ignored=known.count)
+    return structs.replace(report, findings=known.findings, ignored=known.count)
 
 
 def directories(all_places: Sequence[values_files.FilesToCheck]) -> dict[str, pathlib.Path]:
@@ -116,9 +117,7 @@ def _lint(read: _Read, *, strict: bool) -> values_check.ValuesReport:
     rendered = chart_renders.check(places, read.readable, broken)
     findings = dict.fromkeys((*report.findings, *more, *_of_configs(places), *rendered.findings))
     notes = [*itertools.chain.from_iterable(map(passed_over.notes, modules)), *_masked(chosen)]
-    return dataclasses.replace(
-        report, findings=tuple(findings), notes=(*report.notes, *notes, *rendered.notes)
-    )
+    return structs.replace(report, findings=tuple(findings), notes=(*report.notes, *notes, *rendered.notes))
 
 
 def _of_several(all_read: Sequence[_Read]) -> values_check.ValuesReport:

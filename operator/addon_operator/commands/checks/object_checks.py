@@ -1,12 +1,12 @@
 """Checks of rendered objects by the schemas of Kubernetes' own kinds."""
 
-import dataclasses
 import enum
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import jsonschema
+from msgspec import structs
 
 from addon_operator.commands.checks import list_keys
 from addon_operator.devcluster import api_schemas
@@ -114,7 +114,7 @@ class ObjectChecks:
                 refuses = f"which Kubernetes {version} refuses"
                 if mistake is Mistake.UNKNOWN_FIELD:
                     refuses = f"of which Kubernetes {version} drops what it does not know, and Helm 4 refuses"
-                field = dataclasses.replace(itself, path=path)
+                field = structs.replace(itself, path=path)
                 yield Problem(mistake, f"{subject}, {refuses}: {said}", field)
 
     def _by_name(self, body: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[_Mistaken]:

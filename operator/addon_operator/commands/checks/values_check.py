@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from addon_operator.app import hook_environment
 from addon_operator.commands import values_files
 from addon_operator.commands.checks import lint_rules
@@ -60,8 +62,7 @@ class Finding:
     """The rule of ``module lint`` that it breaks; what is found twice is one finding."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ValuesReport:
+class ValuesReport(msgspec.Struct, frozen=True):
     """All that was found."""
 
     findings: tuple[Finding, ...]

@@ -1,7 +1,6 @@
 """The loop of edits: the operator runs, and what it does is told until somebody ends it."""
 
 import contextlib
-import dataclasses
 import json
 import os
 import pathlib
@@ -11,6 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.commands.dev import dev_hooks, dev_place, dev_saves, dev_view
 from addon_operator.commands.outside import dev_operators
@@ -35,8 +36,7 @@ Tell = Callable[[dev_view.Line], None]
 Draw = Callable[[dev_view.DevView], None]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(msgspec.Struct, frozen=True):
     """Where it is shown."""
 
     tell: Tell

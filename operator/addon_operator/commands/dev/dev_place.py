@@ -1,7 +1,6 @@
 """Where the loop of edits takes place: which modules, and which cluster."""
 
 import contextlib
-import dataclasses
 import json
 import os
 import pathlib
@@ -9,6 +8,8 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.commands import values_files
 from addon_operator.commands.outside import dev_operators
@@ -30,8 +31,7 @@ class DevError(errors.AddonOperatorError):
     """The loop cannot begin."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Modules:
+class Modules(msgspec.Struct, frozen=True):
     """The modules that are being written."""
 
     modules_dir: pathlib.Path
@@ -41,8 +41,7 @@ class Modules:
     """Where they lie."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The cluster on which the operator works, and nothing else."""
 
     title: str

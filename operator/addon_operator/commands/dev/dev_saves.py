@@ -1,11 +1,12 @@
 """Which files of which modules were saved, found by their times."""
 
-import dataclasses
 import os
 import pathlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.commands.dev import dev_view
 from addon_operator.loading import module_directories, module_scan
@@ -18,8 +19,7 @@ Directory = str
 """The name of a module's directory; empty for files that all modules share."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(msgspec.Struct, frozen=True):
     """What was saved of a module."""
 
     at: float

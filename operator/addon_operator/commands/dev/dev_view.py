@@ -4,9 +4,11 @@ Pure: records and documents in, lines and a picture of the moment out.
 """
 
 import collections
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.documents import json_pointers
 from addon_operator.engine import events
@@ -22,16 +24,14 @@ LONG_SECONDS: Final = 5.0
 _MISSING: Final = object()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One line of what happened."""
 
     topic: str
     text: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What a save led to."""
 
     module: str
@@ -62,16 +62,14 @@ class Change:
         return f"{self.module}: {what}, {self.seconds:.1f} s after the save ({took})"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True):
     """A module has run."""
 
     module: str
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reloaded:
+class Reloaded(msgspec.Struct, frozen=True):
     """Modules were read again."""
 
     modules: Sequence[str]
@@ -158,7 +156,7 @@ class DevView:
         is_new = self._revisions.get(module) != change.revision
         diff = details.get("revisions", "").splitlines() if is_new and not is_first else []
         self._values[module], self._revisions[module] = values, change.revision
-        self.last = dataclasses.replace(change, values=shown, diff=diff[:MOST_DIFF], is_as_before=not is_new)
+        self.last = structs.replace(change, values=shown, diff=diff[:MOST_DIFF], is_as_before=not is_new)
         yield from (Line("values", f"{module}: {text}") for text in shown)
         yield from (Line("diff", text) for text in self.last.diff)
         yield Line("failed" if change.has_failed else "done", self.last.summary)

@@ -4,11 +4,12 @@ The operator answers in the object's status.
 """
 
 import asyncio
-import dataclasses
 import datetime as dt
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.commands.outside import place as places
 from addon_operator.kernel import errors, names
@@ -28,8 +29,7 @@ class RequestError(errors.AddonOperatorError):
     """What is asked for cannot be done, or the operator does not answer."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleRequests:
+class ModuleRequests(msgspec.Struct, frozen=True):
     """Requests to the operator of a place."""
 
     place: places.Place
@@ -135,8 +135,7 @@ def _names(place: places.Place, path: str, seconds: float) -> list[str]:
         return []
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Module:
+class _Module(msgspec.Struct, frozen=True):
     kube: client.KubeClient
     place: places.Place
     name: str

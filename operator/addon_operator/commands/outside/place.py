@@ -1,9 +1,10 @@
 """Where an operator is looked for that does not run on this machine."""
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from addon_operator.kube.access import auth
 from addon_operator.settings import settings_loading
@@ -14,8 +15,7 @@ _USUAL_NAMESPACE: Final = "default"
 """As kubectl has it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A namespace of a cluster, and how the user gets there."""
 
     access: auth.ClusterAccess

@@ -1,9 +1,10 @@
 """What hooks gave, as far as a plan can know it: a running operator tells it, or the last releases do."""
 
-import dataclasses
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.commands.plan import running_operator
 from addon_operator.helm import release_types
@@ -28,14 +29,13 @@ class Source(enum.StrEnum):
     """Nobody knows any."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookValuesOrigin:
+class HookValuesOrigin(msgspec.Struct, frozen=True):
     """Where the values of hooks are from."""
 
     source: Source = Source.NOTHING
     operator: str | None = None
     """Who told, if an operator did."""
-    releases: Mapping[names.ModuleName, int] = dataclasses.field(default_factory=dict)
+    releases: Mapping[names.ModuleName, int] = msgspec.field(default_factory=dict)
     """By module, the revision whose values of hooks count."""
 
     def __str__(self) -> str:

@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from typing import Final
 
+from msgspec import structs
+
 from addon_operator.commands.plan import plan_report
 from addon_operator.kernel import errors
 from addon_operator.process.children import children, launcher
@@ -165,13 +167,13 @@ def compared(
     """
     before = {module.name: _core(module) for module in base.modules}
     modules = tuple(
-        dataclasses.replace(module, is_pending=before.get(module.name) == _core(module))
+        structs.replace(module, is_pending=before.get(module.name) == _core(module))
         for module in head.modules
     )
     purged = {purge.release for purge in base.purges}
-    purges = tuple(dataclasses.replace(purge, is_pending=purge.release in purged) for purge in head.purges)
+    purges = tuple(structs.replace(purge, is_pending=purge.release in purged) for purge in head.purges)
     notes = dict.fromkeys([*head.notes, *_only_before(head, base, only)])
-    return dataclasses.replace(head, modules=modules, purges=purges, notes=tuple(notes))
+    return structs.replace(head, modules=modules, purges=purges, notes=tuple(notes))
 
 
 def _core(module: plan_report.ModuleReport) -> object:

@@ -1,8 +1,9 @@
 """Which values a planned upgrade comes from, as far as the record of the last revision tells."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.helm.releases import render_inputs
 from addon_operator.kernel import json_types, names
@@ -12,8 +13,7 @@ _NAMED: Final = 3
 """So many keys are named, and the others counted."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """What a chart renders with."""
 
     values: Mapping[str, Any]

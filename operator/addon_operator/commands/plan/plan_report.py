@@ -4,10 +4,12 @@ It is made of :class:`.ConvergePlan` and of what would become of each release.
 """
 
 import collections
-import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.commands.plan import given_values
 from addon_operator.documents import manifest_diff
@@ -44,8 +46,7 @@ CHANGING = frozenset({PlanStep.INSTALL, PlanStep.UPGRADE, PlanStep.WAIT, PlanSte
 """Steps that change something in the cluster."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReleaseReport:
+class ReleaseReport(msgspec.Struct, frozen=True):
     """What would become of a module's release."""
 
     step: PlanStep
@@ -59,8 +60,7 @@ class ReleaseReport:
     """Objects that the chart fills with something else at each render."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleReport:
+class ModuleReport(msgspec.Struct, frozen=True):
     """What would become of a module."""
 
     name: names.ModuleName
@@ -84,8 +84,7 @@ class ModuleReport:
         return self.release.step in CHANGING
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Purge:
+class Purge(msgspec.Struct, frozen=True):
     """A release that would be uninstalled although no module directory explains it."""
 
     release: str
@@ -94,8 +93,7 @@ class Purge:
     """Whether the same would happen without the change of files that is looked at."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PlanReport:
+class PlanReport(msgspec.Struct, frozen=True):
     """What a converge would do, and what has to be said about it."""
 
     namespace: str
@@ -106,7 +104,7 @@ class PlanReport:
     losses: tuple[str, ...] = ()
     """What is deleted, with the number of objects, what of it stays, and what only a deletion can change."""
     notes: tuple[str, ...] = ()
-    given: given_values.HookValuesOrigin = dataclasses.field(default_factory=given_values.HookValuesOrigin)
+    given: given_values.HookValuesOrigin = msgspec.field(default_factory=given_values.HookValuesOrigin)
     """Where the values that hooks give were taken from."""
     recorded_at: float | None = None
     """When the state was recorded that stands in for the cluster, in seconds since the epoch."""
@@ -239,7 +237,7 @@ def _is_kept(document: manifest_diff.ManifestDocument) -> bool:
 
 
 def _placed(key: manifest_diff.ManifestKey, namespace: str) -> manifest_diff.ManifestKey:
-    return dataclasses.replace(key, namespace=key.namespace or namespace)
+    return structs.replace(key, namespace=key.namespace or namespace)
 
 
 def in_order(

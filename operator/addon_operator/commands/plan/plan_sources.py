@@ -6,7 +6,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import orjson
+from msgspec import structs
 
 from addon_operator.app import tools
 from addon_operator.commands import authors_helm
@@ -31,13 +33,12 @@ from addon_operator.values import inspectors, store
 from addon_operator.values.patches import patches
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(msgspec.Struct, frozen=True):
     """What a state file keeps to itself."""
 
     places: tuple[str, ...] = ()
     """Of values, as JSON pointers with their section's key."""
-    unplannable: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    unplannable: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Modules whose manifests it does not have, and why."""
 
     def of_module(self, key: names.ValuesKey) -> bool:
@@ -45,8 +46,7 @@ class Hidden:
         return any(place.startswith((f"/{key}/", f"/{names.GLOBAL_KEY}/")) for place in self.places)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PlanSources:
+class PlanSources(msgspec.Struct, frozen=True):
     """All of it, as it was read."""
 
     loaded: module_files.LoadedModules
@@ -69,7 +69,7 @@ class PlanSources:
         """Return the request, without Helm's own look at values that are hidden."""
         if self.hidden is None or not self.hidden.of_module(key):
             return request
-        return dataclasses.replace(request, skips_schemas=True)
+        return structs.replace(request, skips_schemas=True)
 
 
 async def live(

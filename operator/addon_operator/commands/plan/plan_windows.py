@@ -1,8 +1,9 @@
 """What of a plan would wait for a window."""
 
-import dataclasses
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import structs
 
 from addon_operator.commands.plan import plan_report
 from addon_operator.kernel import clock, names
@@ -42,7 +43,7 @@ class PlanWindows:
     def purge(self, purge: plan_report.Purge, successor: str | None) -> plan_report.Purge:
         """Return the same for a purge; ``successor``: the module whose release moved away from there."""
         opens = self._opening([names.ModuleName(successor or purge.release)])
-        return purge if opens is None else dataclasses.replace(purge, reason=_reason(opens, purge.reason))
+        return purge if opens is None else structs.replace(purge, reason=_reason(opens, purge.reason))
 
     def _opening(self, owners: Iterable[names.ModuleName]) -> dt.datetime | None:
         found = (self._modules.get(name) for name in owners)
@@ -53,9 +54,7 @@ class PlanWindows:
     def _waiting(report: plan_report.ReleaseReport, opens: dt.datetime | None) -> plan_report.ReleaseReport:
         if opens is None:
             return report
-        return dataclasses.replace(
-            report, step=plan_report.PlanStep.WAIT, reason=_reason(opens, report.reason)
-        )
+        return structs.replace(report, step=plan_report.PlanStep.WAIT, reason=_reason(opens, report.reason))
 
 
 def _reason(opens: dt.datetime, reason: str) -> str:

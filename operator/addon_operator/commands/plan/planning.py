@@ -6,11 +6,12 @@ over the same observations; hooks are not run, and nothing is changed.
 
 import asyncio
 import contextlib
-import dataclasses
 import datetime as dt
 import pathlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
+
+from msgspec import structs
 
 from addon_operator.aio import waiting
 from addon_operator.commands.plan import (
@@ -70,7 +71,7 @@ async def make(
             sources = await plan_sources.of_state(recorded, settings, environ, stack)
         chosen = _chosen(only, [files.module.name for files in sources.loaded.modules])
         report = await _Planner(sources).make(chosen)
-    return dataclasses.replace(report, recorded_at=None if recorded is None else recorded.recorded_at)
+    return structs.replace(report, recorded_at=None if recorded is None else recorded.recorded_at)
 
 
 async def make_compared(
@@ -90,7 +91,7 @@ async def make_compared(
             there = await make(before, environ, (), None, recorded)
         except errors.AddonOperatorError as error:
             note = f"what would happen without the change is not known: the base cannot be planned: {error}"
-            return dataclasses.replace(head, notes=(*head.notes, note))
+            return structs.replace(head, notes=(*head.notes, note))
     return plan_base.compared(head, there, only)
 
 
@@ -416,7 +417,7 @@ class _Planner:
     def _have(self, module: model.Module, resources: Iterable[manifests.ManifestResource]) -> None:
         for each in resources:
             default = self._manager.places.of(module.name).namespace
-            placed = dataclasses.replace(each, namespace=each.namespace or default)
+            placed = structs.replace(each, namespace=each.namespace or default)
             self._owners.setdefault(placed, set()).add(module.name)
 
     def _shared(self) -> Iterator[str]:

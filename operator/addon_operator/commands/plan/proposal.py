@@ -1,9 +1,11 @@
 """An edit of the values ConfigMap, or Secret, that nobody has made yet: what a plan takes for made."""
 
-import dataclasses
 import pathlib
 from collections.abc import Iterator
 from typing import Any, Final, Self
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.commands import values_files
 from addon_operator.documents import json_pointers, yaml_reading, yaml_writing
@@ -19,8 +21,7 @@ class ProposalError(errors.ConfigurationError):
     """The edit cannot be made; says what is wrong with it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """A value that is set."""
 
     path: json_pointers.Tokens
@@ -55,8 +56,7 @@ class Setting:
         data[key] = yaml_writing.dump(_set(section, below, value, key))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """What stands in for the values ConfigMap and the values Secret, or is changed in the ConfigMap."""
 
     config: pathlib.Path | None = None
@@ -82,7 +82,7 @@ class Proposal:
         data = dict(found.data)
         for each in settings:
             each.apply(data)
-        return dataclasses.replace(snapshot, data=data, binary=found.binary)
+        return structs.replace(snapshot, data=data, binary=found.binary)
 
     def notes(self) -> Iterator[str]:
         """Say what is not as it is in the cluster."""

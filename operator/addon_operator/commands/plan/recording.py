@@ -9,6 +9,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+from msgspec import structs
+
 from addon_operator.app import tools
 from addon_operator.commands.plan import cluster_lookup, given_values, plan_sources
 from addon_operator.commands.plan_state import (
@@ -295,8 +298,7 @@ class _Recording:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Rendered:
+class _Rendered(msgspec.Struct, frozen=True):
     """What a module is made from and renders to now, with its values and with stand-ins."""
 
     inputs: Sequence[release.Checksum]
@@ -322,6 +324,6 @@ def _stub(item: client.Object, *, keeps_annotations: bool) -> json_types.JsonObj
     if keeps_annotations:
         # What was read is written anew: people may have put anything there.
         found = suspension.read(metadata.get("annotations") or {}, time.time())
-        told = {} if found is None else dataclasses.replace(found, reason=_REASON, by="").annotations
+        told = {} if found is None else structs.replace(found, reason=_REASON, by="").annotations
         kept["annotations"] = {key: text for key, text in told.items() if text is not None}
     return {"metadata": kept}

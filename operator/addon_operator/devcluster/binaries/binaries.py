@@ -5,7 +5,6 @@ processes that want the same one do not both make it.
 """
 
 import contextlib
-import dataclasses
 import hashlib
 import pathlib
 import shutil
@@ -13,14 +12,15 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from addon_operator.devcluster import errors, locations, locks, reporters
 from addon_operator.devcluster.binaries import archives, assets, components, gobuild
 
 _KEY_DIGITS: Final = 12
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Some binaries of one component."""
 
     component: components.Component

@@ -1,12 +1,13 @@
 """What the local control plane is made of: binaries, how they are built, and where they are released."""
 
-import dataclasses
 import hashlib
 import pathlib
 import platform
 import re
 from collections.abc import Callable, Mapping
 from typing import Final
+
+import msgspec
 
 from addon_operator.devcluster import errors
 
@@ -16,8 +17,7 @@ _REQUIREMENT: Final = re.compile(
 _GO: Final = re.compile(r"^go (?P<major>\d+)\.(?P<minor>\d+)", re.MULTILINE)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(msgspec.Struct, frozen=True):
     """What a component's folder says."""
 
     folder: pathlib.Path
@@ -80,8 +80,7 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _MAJOR: Final = re.compile(r"v\d+")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """A file that a binary's project publishes, and the checksum beside it."""
 
     url: str
@@ -98,8 +97,7 @@ Releases = Callable[[str, str, str], Release]
 """Gives the release file of a version (``v1.37.1``), an architecture (``amd64``) and a binary's name."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(msgspec.Struct, frozen=True):
     """One program of a component."""
 
     name: str
@@ -117,8 +115,7 @@ class Binary:
         return next(part for part in reversed(self.package.split("/")) if not _MAJOR.fullmatch(part))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Component:
+class Component(msgspec.Struct, frozen=True):
     """Binaries that are pinned, built and cached together."""
 
     name: str

@@ -5,13 +5,14 @@ built. An interrupted build finds there what it had compiled; after a complete o
 """
 
 import contextlib
-import dataclasses
 import pathlib
 import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.devcluster import errors, locks, reporters
 from addon_operator.devcluster.binaries import components
@@ -29,8 +30,7 @@ _VERSION: Final = re.compile(r"\bgo(?P<major>\d+)\.(?P<minor>\d+)")
 _PIP_TIMEOUT: Final = 600.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Go:
+class Go(msgspec.Struct, frozen=True):
     """A Go toolchain."""
 
     program: str

@@ -1,11 +1,12 @@
 """The ``schedule`` and ``kubernetes`` bindings of all hooks: begun with their module, ended with it."""
 
 import asyncio
-import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypedDict
+
+import msgspec
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import (
@@ -43,8 +44,7 @@ class BindingError(errors.AddonOperatorError):
         return f"{self._what}; '{self._command}' and the operator's log say why"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SynchronizationRun:
+class SynchronizationRun(msgspec.Struct, frozen=True):
     """Bindings of one hook whose Synchronization is one run in ``main``."""
 
     hook: state.Hook

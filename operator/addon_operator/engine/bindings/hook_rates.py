@@ -1,7 +1,8 @@
 """How often a hook runs for events: the settings of the hook as token buckets."""
 
-import dataclasses
 from typing import Final
+
+import msgspec
 
 from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config
@@ -11,8 +12,7 @@ _TOLERANCE: Final = 1e-6
 """Seconds by which a timer may be early because of rounding."""
 
 
-@dataclasses.dataclass(slots=True)
-class _TokenBucket:
+class _TokenBucket(msgspec.Struct):
     interval: float
     size: int
     tokens: float

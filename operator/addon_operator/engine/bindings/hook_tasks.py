@@ -7,9 +7,10 @@ Synchronization takes a token if there is one and does not wait, and lifecycle s
 one hook's interval does not hold up its module.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.engine import events, intents, state, tasks
 from addon_operator.engine.bindings import hook_rates, triggers
@@ -27,8 +28,7 @@ SYNCHRONIZATION: Final = "Synchronization"
 """Activation of Synchronization runs that are not part of a start."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class AllowedFailure:
+class AllowedFailure(msgspec.Struct, frozen=True):
     """That a hook failed, as its binding allows, the last time that it ran for it: it is not tried again."""
 
     hook: state.Hook

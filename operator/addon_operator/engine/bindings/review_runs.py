@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import process_slots, triggers
 from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run, questions
@@ -37,8 +39,7 @@ Changed = Callable[[state.Hook], None]
 """Is called when a run changed values."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A binding that is asked something, and for how long."""
 
     hook: state.Hook

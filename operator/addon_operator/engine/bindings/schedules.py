@@ -1,10 +1,11 @@
 """Ticks: calls what is due, at the time of the wall clock, once the first converge is done."""
 
 import asyncio
-import dataclasses
 import datetime as dt
 from collections.abc import Callable, Hashable
 from typing import Final
+
+import msgspec
 
 from addon_operator.aio import waiting
 from addon_operator.hook_contract import crontab
@@ -14,8 +15,7 @@ LOOK_AGAIN: Final = 30.0
 """Seconds after which the clock is looked at again at the latest: it may have been set, or have slept."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Appointment:
+class _Appointment(msgspec.Struct):
     at: dt.datetime
     owner: Hashable
     rhythm: crontab.Crontab

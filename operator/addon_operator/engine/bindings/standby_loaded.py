@@ -5,10 +5,11 @@ answered still need what goes: it is let go of when the last of them is over.
 """
 
 import asyncio
-import dataclasses
 import pathlib
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final, TypeAlias
+
+import msgspec
 
 from addon_operator.engine import state
 from addon_operator.engine.bindings import triggers
@@ -29,8 +30,7 @@ Read: TypeAlias = Callable[[str, str], Awaitable[tuple[state.Hook, Stamp]]]
 """Asks a hook for its configuration; raises an :class:`.AddonOperatorError`."""
 
 
-@dataclasses.dataclass(slots=True)
-class Loaded:
+class Loaded(msgspec.Struct):
     """A hook, and what is followed for it."""
 
     hook: state.Hook

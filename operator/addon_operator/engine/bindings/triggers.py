@@ -4,9 +4,10 @@ Triggers wait in queues; contexts are made of them when a try begins, so that ea
 its own time and still all events that made the task.
 """
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 from addon_operator.engine import state
 from addon_operator.hook_contract import binding_contexts
@@ -15,15 +16,13 @@ from addon_operator.kernel import errors
 from addon_operator.kube.informers import informers
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(msgspec.Struct, frozen=True):
     """The time of a schedule binding came."""
 
     binding: bindings.ScheduleBinding
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """An object of a kubernetes binding changed."""
 
     binding: bindings.KubernetesBinding
@@ -51,8 +50,7 @@ class SynchronizedBinding(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Synchronization:
+class Synchronization(msgspec.Struct, frozen=True):
     """A kubernetes binding starts, or its ``resynchronizationPeriod`` is over."""
 
     followed: SynchronizedBinding

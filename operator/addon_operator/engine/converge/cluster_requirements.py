@@ -1,8 +1,9 @@
 """What modules require of the cluster: its version, and APIs. Nothing is asked if none requires any."""
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Iterable
+
+from msgspec import structs
 
 from addon_operator.engine.converge import api_watch
 from addon_operator.kube.discovery import discovery, presence
@@ -44,7 +45,7 @@ class ClusterRequirements:
                 # Files are read only for an API that is not there.
                 on = [module for module in able if is_on(module)]
                 coming = await asyncio.to_thread(self._definitions.bringing, on, absent)
-                seen = dataclasses.replace(seen, coming=coming)
+                seen = structs.replace(seen, coming=coming)
         elif any(each.kubernetes for each in wanted):
             seen = requirements.ClusterFacts(await self._kinds.version())
         if self._watch is not None:

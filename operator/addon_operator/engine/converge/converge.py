@@ -19,13 +19,15 @@ dropped, what runs stops at its next step, and the next converge starts at 1.
 """
 
 import asyncio
-import dataclasses
 import enum
 import functools
 import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, tasks
@@ -83,17 +85,16 @@ class _SupersededError(Exception):
     """A newer intent came; never leaves this file."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Progress:
+class _Progress(msgspec.Struct):
     number: int
     activation: str
-    planned: set[names.ModuleName] = dataclasses.field(default_factory=set)
+    planned: set[names.ModuleName] = msgspec.field(default_factory=set)
     """Modules whose run in this converge is still to be queued."""
     is_planned: bool = False
     """Whether that is known."""
-    queued: list[tasks.Task] = dataclasses.field(default_factory=list)
+    queued: list[tasks.Task] = msgspec.field(default_factory=list)
     """All tasks that it has queued."""
-    runs: list[tasks.Task] = dataclasses.field(default_factory=list)
+    runs: list[tasks.Task] = msgspec.field(default_factory=list)
     """The module runs whose success the converge needs."""
 
     def is_held(self, task: tasks.Task) -> bool:
@@ -376,8 +377,8 @@ class Converger:
         late: list[names.ModuleName] = []
         for module in stage.modules:
             (there if self._runner.releases.exists(module) else late).append(module)
-        await self._stage(progress, dataclasses.replace(stage, modules=tuple(there)), held)
-        return dataclasses.replace(stage, modules=tuple(late)) if late else None
+        await self._stage(progress, structs.replace(stage, modules=tuple(there)), held)
+        return structs.replace(stage, modules=tuple(late)) if late else None
 
     async def _stage(self, progress: _Progress, stage: plan.Stage, held: frozenset[str]) -> None:
         """Run the modules until each was tried; nothing waits for those ``held`` up by their definitions."""

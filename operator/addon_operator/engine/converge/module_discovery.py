@@ -1,8 +1,9 @@
 """Discovery of modules: observe flags, ``enabled`` scripts and releases, and plan a converge of them."""
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
+
+from msgspec import structs
 
 from addon_operator.aio import absences
 from addon_operator.engine import config_events, events, module_states, state, tasks
@@ -68,7 +69,7 @@ class SecondLook:
         hidden_by = observed.hidden_by
         if left - self._doubted and not hidden_by:
             hidden_by = await self._unread([module.name for module in observed.modules])
-        return dataclasses.replace(observed, doubted=self._doubted, hidden_by=hidden_by)
+        return structs.replace(observed, doubted=self._doubted, hidden_by=hidden_by)
 
     def converged(self) -> float | None:
         """Note that a converge is through; seconds until the next one is due, ``None`` if none is."""
@@ -122,14 +123,14 @@ class Discovery:
             moved=moved,
             hidden_by=self._states.refused or ("" if self._removals.allow_empty else self._states.lacks),
             strays=self._states.strays,
-            removals=dataclasses.replace(self._removals, ignored=ignored),
+            removals=structs.replace(self._removals, ignored=ignored),
         )
         if spared := plan.spared(observed):
             # No script of a module that is not meant runs.
             raise NoModulesError(spared[::-1], observed.modules)
         if self.second_look is not None:
             observed = await self.second_look.take(observed)
-        return dataclasses.replace(observed, verdicts=await self._verdicts(releases))
+        return structs.replace(observed, verdicts=await self._verdicts(releases))
 
     def take(self, observed: plan.Observed, decided: plan.ConvergePlan) -> None:
         """Make what was decided the state of the modules, and report what it removes."""
@@ -203,7 +204,7 @@ class Discovery:
             )
             if verdict.enabled and not module.problem:
                 lacks = requirements.lacking(module, facts, verdicts, is_there=True)
-                verdict = dataclasses.replace(verdict, lacks=lacks)
+                verdict = structs.replace(verdict, lacks=lacks)
             verdicts[module.name] = verdict
             self._tell(events.ModuleDecided(verdict))
             if verdict.enabled:

@@ -5,10 +5,11 @@ Texts are megabytes: they are read when something is to be decided or applied, a
 
 import collections
 import contextlib
-import dataclasses
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
+
+import msgspec
 
 from addon_operator.helm.charts import subcharts
 from addon_operator.kernel import errors, names
@@ -22,8 +23,7 @@ _SHORT: Final = 12
 Chart: TypeAlias = Callable[[model.Module], subcharts.Subchart | None]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Brought:
+class _Brought(msgspec.Struct, frozen=True):
     module: model.Module
     digests: Mapping[str, str]
     """By the names of the definitions."""

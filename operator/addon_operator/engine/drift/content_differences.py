@@ -1,8 +1,9 @@
 """Where the objects of a release are otherwise than its manifest says."""
 
-import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Final
+
+from msgspec import structs
 
 from addon_operator.documents import json_pointers
 from addon_operator.engine.drift import live_contents, restoring, watched_resources
@@ -60,7 +61,7 @@ def _surroundings(
 ) -> not_ours.Surroundings:
     """Return what decides beside an object whether its fields are ours."""
     around = not_ours.surroundings(deployed.manifest, namespace)
-    return dataclasses.replace(around, scaled=around.scaled | scaled)
+    return structs.replace(around, scaled=around.scaled | scaled)
 
 
 def _left(deployed: release_types.Deployed, live: manifests.Object) -> Iterator[field_drift.Difference]:

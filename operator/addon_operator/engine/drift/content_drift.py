@@ -6,10 +6,11 @@ release; what the API server would not keep otherwise does not count. Modules in
 
 import asyncio
 import collections
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events
@@ -48,21 +49,19 @@ _MODULES_AT_ONCE: Final = 100
 """So many modules share the lists of kinds after a start; all their objects are in memory then."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Refused:
+class _Refused(msgspec.Struct):
     """Differences that the API server did not let be put back."""
 
     differences: list[field_drift.Difference]
     is_told: bool = False
 
 
-@dataclasses.dataclass(slots=True)
-class _Followed:
+class _Followed(msgspec.Struct):
     """One module."""
 
-    pending: set[watched_resources.Watched] = dataclasses.field(default_factory=set)
+    pending: set[watched_resources.Watched] = msgspec.field(default_factory=set)
     """Yet to be looked at."""
-    found: content_differences.Found = dataclasses.field(default_factory=dict)
+    found: content_differences.Found = msgspec.field(default_factory=dict)
     deployed: release_types.Deployed | None = None
     """What the release consists of, if that has just been read."""
     mode: drift_config.DriftMode | None = None
@@ -70,11 +69,11 @@ class _Followed:
     is_corrected: bool = False
     """Whether what differs is put back this once, whatever the mode is."""
     told: drift_report.DriftReport | None = None
-    not_kept: set[tuple[watched_resources.Watched, field_drift.Path]] = dataclasses.field(default_factory=set)
+    not_kept: set[tuple[watched_resources.Watched, field_drift.Path]] = msgspec.field(default_factory=set)
     """What the API server or an admission webhook writes otherwise each time."""
-    refused: dict[watched_resources.Watched, _Refused] = dataclasses.field(default_factory=dict)
+    refused: dict[watched_resources.Watched, _Refused] = msgspec.field(default_factory=dict)
     """What the API server did not let be put back."""
-    shared: set[watched_resources.Watched] = dataclasses.field(default_factory=set)
+    shared: set[watched_resources.Watched] = msgspec.field(default_factory=set)
     """What another module had, too: it may have to be taken over."""
 
 

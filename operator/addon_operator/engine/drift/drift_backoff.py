@@ -1,9 +1,10 @@
 """How soon a resource is restored or corrected: at once, unless somebody changes it again and again."""
 
 import collections
-import dataclasses
 from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 from addon_operator.aio import waiting
 
@@ -38,8 +39,7 @@ class Corrections:
         self._times.append(now)
 
 
-@dataclasses.dataclass(slots=True)
-class DriftBackoff:
+class DriftBackoff(msgspec.Struct):
     """The restorations of one resource; times are monotonic seconds."""
 
     count: int = 0

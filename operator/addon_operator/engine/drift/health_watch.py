@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+import msgspec
 import orjson
 
 from addon_operator.aio import threads
@@ -35,8 +36,7 @@ Judge = Callable[
 """Says how objects are by a rule; called in a thread."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """How an object was when it changed last."""
 
     health: resource_health.ResourceHealth

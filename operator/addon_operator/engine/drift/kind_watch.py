@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import msgspec
 import orjson
 
 from addon_operator.kernel import names
@@ -25,8 +26,7 @@ LABEL: Final = "app.kubernetes.io/managed-by=Helm"
 """Helm labels all that it makes."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class KindScope:
+class KindScope(msgspec.Struct, frozen=True):
     """What a watch covers."""
 
     resource: api_resources.Resource

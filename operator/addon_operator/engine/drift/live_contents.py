@@ -3,9 +3,10 @@
 import asyncio
 import collections
 import contextlib
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.engine.drift import kind_watch, watched_resources
 from addon_operator.kube import api_errors
@@ -27,8 +28,7 @@ _PASSING_MANAGER: Final = "addon-operator"
 Contents = dict[watched_resources.Watched, client.Object]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(msgspec.Struct, frozen=True):
     """What is put back of one object."""
 
     watched: watched_resources.Watched

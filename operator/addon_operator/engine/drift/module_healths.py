@@ -5,9 +5,10 @@ when a module is looked at again. Why something is not healthy is read from the 
 """
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, intents
@@ -42,8 +43,7 @@ _UNASKED: Final = resource_health.ResourceHealth(
 _ABSENT: Final = resource_health.ResourceHealth(resource_health.HealthState.PROGRESSING, "does not exist")
 
 
-@dataclasses.dataclass(slots=True)
-class _Cause:
+class _Cause(msgspec.Struct):
     """Why a resource is not healthy."""
 
     due: float
@@ -51,8 +51,7 @@ class _Cause:
     reads: int = 0
 
 
-@dataclasses.dataclass(slots=True)
-class _Readiness:
+class _Readiness(msgspec.Struct):
     """What a program says of its module; times are seconds since the epoch."""
 
     name: str
@@ -72,8 +71,7 @@ class _Readiness:
         return module_health.ObservedHealth(f"{READINESS} {self.name}", health, self.since or now)
 
 
-@dataclasses.dataclass(slots=True)
-class _Observed:
+class _Observed(msgspec.Struct):
     """One module; times are seconds since the epoch."""
 
     counts_from: float
@@ -85,9 +83,9 @@ class _Observed:
     """When it got into the state that is shown."""
     told: resource_health.HealthState | None = None
     """The last state that stood for a while."""
-    since: dict[watched_resources.Watched, float] = dataclasses.field(default_factory=dict)
+    since: dict[watched_resources.Watched, float] = msgspec.field(default_factory=dict)
     """When resources ceased to be healthy."""
-    causes: dict[watched_resources.Watched, _Cause] = dataclasses.field(default_factory=dict)
+    causes: dict[watched_resources.Watched, _Cause] = msgspec.field(default_factory=dict)
     revised_at: float = 0.0
     """When its resources became those that are followed."""
 

@@ -9,7 +9,9 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
+import msgspec
 import orjson
+from msgspec import structs
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, intents
@@ -29,8 +31,7 @@ RETRY: Final = 10.0
 """Seconds until a record is looked at again that could not be read."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _State:
+class _State(msgspec.Struct, frozen=True):
     """A record at one moment."""
 
     module: names.ModuleName
@@ -115,7 +116,7 @@ class RecordWatch(object_changes.ObjectListener):
         for key in self._subscription.keys():  # noqa: SIM118 - it is no mapping
             state = self._state(key, self._subscription.entry(key))
             if state is not None and state.number > last[state.module].number:
-                last[state.module] = dataclasses.replace(state, is_last=True)
+                last[state.module] = structs.replace(state, is_last=True)
         for module, state in last.items():
             self._note(module, [state])
 
@@ -146,7 +147,7 @@ class RecordWatch(object_changes.ObjectListener):
         seen = self._seen.setdefault(module, {})
         for each in states:
             before = seen.get(each.number, each)
-            seen[each.number] = dataclasses.replace(each, is_last=each.is_last or before.is_last)
+            seen[each.number] = structs.replace(each, is_last=each.is_last or before.is_last)
         self._look_in(module, GATHER)
 
     def _look_in(self, module: names.ModuleName, seconds: float) -> None:

@@ -5,9 +5,11 @@ What Helm failed to change because nobody may change it is Helm's: it makes it a
 """
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.engine.drift import watched_resources
 from addon_operator.helm import helm_errors, messages, release_types
@@ -33,8 +35,7 @@ _TERMINATING: Final = "because it is being terminated"
 _DEFINITION_TERMINATING: Final = "while custom resource definition is terminating"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(msgspec.Struct, frozen=True):
     """What became of absent resources."""
 
     done: tuple[watched_resources.Watched, ...] = ()
@@ -97,7 +98,7 @@ class Restorer:
             is_unchangeable = any(_is_named(each, name) for name in deployed.unchangeable)
             (for_helm if is_unchangeable and each not in insist_on else ours).append(each)
         restored = await self._restore(module, ours, deployed)
-        return dataclasses.replace(restored, for_helm=tuple(for_helm))
+        return structs.replace(restored, for_helm=tuple(for_helm))
 
     async def _restore(
         self,

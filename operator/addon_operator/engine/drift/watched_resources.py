@@ -3,10 +3,12 @@
 import abc
 import asyncio
 import contextlib
-import dataclasses
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import kind_watch
@@ -35,8 +37,7 @@ class ResourceState(enum.StrEnum):
     NOT_WATCHED = "not watched"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(msgspec.Struct, frozen=True):
     """A resource of a release whose kind is known."""
 
     resource: api_resources.Resource
@@ -55,10 +56,9 @@ class Watched:
         return f"{self.resource.kind} {'/'.join(filter(None, self.key))}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _ModuleResources:
+class _ModuleResources(msgspec.Struct, frozen=True):
     watched: tuple[Watched, ...] = ()
-    unwatched: Mapping[manifests.ManifestResource, str] = dataclasses.field(default_factory=dict)
+    unwatched: Mapping[manifests.ManifestResource, str] = msgspec.field(default_factory=dict)
     """With the reason."""
 
 
@@ -367,7 +367,7 @@ class WatchedResources(kind_watch.KindWatchListener):
         if given_up and (now is not None or resting):
             if now is not None:
                 watched = tuple(each for each in now.watched if each.deletion_key not in given_up)
-                now = dataclasses.replace(now, watched=watched)
+                now = structs.replace(now, watched=watched)
             at_rest = tuple(each for each in resting if each.deletion_key not in given_up)
             self._replace(module, now, at_rest=at_rest)
         return shared

@@ -2,10 +2,11 @@
 
 import asyncio
 import collections
-import dataclasses
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.aio import threads, waiting
 from addon_operator.engine.hooks import hook_exchange, hook_processes
@@ -28,8 +29,7 @@ class StillRunsError(errors.ModuleError):
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(msgspec.Struct, frozen=True):
     files: Mapping[str, bytes]
     changed: int
     """When the script was written."""

@@ -5,10 +5,12 @@ A script is started with ``--config``. A compiled program without a file extensi
 """
 
 import asyncio
-import dataclasses
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.engine import state
 from addon_operator.engine.hooks import hook_failures, hook_lines
@@ -34,8 +36,7 @@ READINESS: Final = "readiness"
 """Stands in the place of name and number of a nested hook."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(msgspec.Struct, frozen=True):
     """What a hook, or a program, printed of itself."""
 
     path: pathlib.Path
@@ -60,8 +61,7 @@ class Printed:
         return f"{asked} {WROTE}{self.wrote}" if self.wrote else ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FileHooks:
+class FileHooks(msgspec.Struct, frozen=True):
     """What one file holds."""
 
     hooks: tuple[state.Hook, ...] = ()
@@ -98,7 +98,7 @@ class HookConfigurations:
             return await self._printed(path, FLAG)
         listed = await self._start(path, LIST)
         if is_batch(listed):
-            return dataclasses.replace(await self._printed(path, CONFIG), is_batch=True)
+            return structs.replace(await self._printed(path, CONFIG), is_batch=True)
         try:
             return await self._printed(path, FLAG)
         except hook_config.HookConfigError as error:
@@ -160,7 +160,7 @@ def read(printed: Printed, name: str, module: names.ModuleName | None) -> FileHo
         raise hook_config.HookConfigError(error.source, *error.violations, reported) from error
     if not printed.warning:
         return found
-    return dataclasses.replace(found, warnings=(*found.warnings, f"{printed.path}: {printed.warning}"))
+    return structs.replace(found, warnings=(*found.warnings, f"{printed.path}: {printed.warning}"))
 
 
 def _of_file(

@@ -4,10 +4,11 @@ What the files mean is not the business of this module.
 """
 
 import contextlib
-import dataclasses
 import pathlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from addon_operator.aio import threads, waiting
 from addon_operator.engine.hooks import hook_directory, questions
@@ -34,8 +35,7 @@ Values: TypeAlias = Callable[[], Mapping[str, bytes]]
 """Makes the files with values, by variable; called in a thread, or at once if they are at hand."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """What a run is given."""
 
     contexts: Iterable[binding_contexts.Context]
@@ -45,8 +45,7 @@ class Given:
     """Whether it is known, without making it, that no file has more than :data:`SHORT_INPUT`."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """What a run gave back."""
 
     written: Mapping[str, str]

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
+
+import msgspec
 
 from addon_operator.aio import threads
 from addon_operator.documents import document_stream
@@ -29,8 +30,7 @@ LARGE_CHARS: Final = 64 * 1024
 _MOST_HINTS: Final = 5
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookEffects:
+class HookEffects(msgspec.Struct, frozen=True):
     """What a run changed."""
 
     values_changed: bool = False
@@ -43,8 +43,7 @@ class HookEffects:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CheckedOutputs:
+class CheckedOutputs(msgspec.Struct, frozen=True):
     """The outputs of one run, none of which breaks a rule."""
 
     objects: tuple[object_operations.Operation, ...]

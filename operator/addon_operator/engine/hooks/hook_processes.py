@@ -4,10 +4,11 @@ What the files mean is not the business of this module.
 """
 
 import contextlib
-import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from addon_operator.aio import threads
 from addon_operator.engine import events, state
@@ -40,8 +41,7 @@ CheckingJq: TypeAlias = Callable[[], contextlib.AbstractContextManager[None]]
 """Has jq expressions checked where they hold nobody, see :meth:`.ValuesWorker.checking_jq`."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookRunResult:
+class HookRunResult(msgspec.Struct, frozen=True):
     """How a successful run went, and what the hook wrote."""
 
     result: children.ChildResult
@@ -51,8 +51,7 @@ class HookRunResult:
     """What it answered, if it was asked."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LoadedHooks:
+class LoadedHooks(msgspec.Struct, frozen=True):
     """The hooks of a module, or the global ones."""
 
     hooks: tuple[state.Hook, ...]

@@ -2,12 +2,13 @@
 
 import asyncio
 import copy
-import dataclasses
 import itertools
 import pathlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
+
+import msgspec
 
 from addon_operator.kernel import clock
 from addon_operator.process.children import children
@@ -29,8 +30,7 @@ class RunningHook(TypedDict):
     """RFC 3339, UTC."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     module: str
     hook: str
     words: list[str]

@@ -5,13 +5,14 @@ That is done in threads, which wait for what the event loop, or one of their own
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import pathlib
 import signal
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
 
 from addon_operator.documents import json_documents
 from addon_operator.engine.hooks import hook_configurations, hook_directory, hook_failures
@@ -46,8 +47,7 @@ def in_loop() -> Callable[[Coroutine[Any, Any, _Answer]], _Answer]:
     return run
 
 
-@dataclasses.dataclass(slots=True)
-class _Known:
+class _Known(msgspec.Struct):
     """What is known of a program as long as its file does not change."""
 
     identity: _Identity

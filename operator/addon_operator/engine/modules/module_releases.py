@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 import math
 import pathlib
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
+
+from msgspec import structs
 
 from addon_operator.aio import threads, waiting
 from addon_operator.documents import json_pointers
@@ -246,7 +247,7 @@ class ModuleReleases:
             # What is checked is what is asked for, whatever hooks change meanwhile.
             check = checks.Checks(self._values).checking_helm_values(name)
             asked = await asyncio.to_thread(request_of, self._values.snapshot(name), module)
-            request = dataclasses.replace(
+            request = structs.replace(
                 self._guarded(asked),
                 absent=absent,
                 fresh=fresh or bool(absent),
@@ -338,7 +339,7 @@ class ModuleReleases:
 
     def _guarded(self, request: release_types.ReleaseRequest) -> release_types.ReleaseRequest:
         """Have absent objects restored before a change, and others keep what an upgrade drops."""
-        return dataclasses.replace(
+        return structs.replace(
             request,
             before_change=functools.partial(self._restore_before_change, request.module),
             others=self._others_of(request.module),

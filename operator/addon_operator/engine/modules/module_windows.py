@@ -5,11 +5,12 @@ at the next opening. What opens runs the modules whose upgrade waits; for remova
 """
 
 import asyncio
-import dataclasses
 import datetime as dt
 import math
 from collections.abc import Collection
 from typing import Final
+
+from msgspec import structs
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, intents, module_states
@@ -74,7 +75,7 @@ class ModuleWindows:
         before = self._held.get(name)
         is_same = before is not None and before.is_removal is held.is_removal
         since = before.since if before is not None and is_same else self._clock.time()
-        self._take(name, dataclasses.replace(held, since=since))
+        self._take(name, structs.replace(held, since=since))
         self._arm()
 
     def go_on(self) -> None:
@@ -83,7 +84,7 @@ class ModuleWindows:
             name, held = state.module.name, state.held_back
             opens = self.opening(name)
             if held is not None and opens is not None:
-                self._take(name, dataclasses.replace(held, until=opens))
+                self._take(name, structs.replace(held, until=opens))
             else:
                 state.held_back = None
         self._arm()

@@ -7,8 +7,10 @@ the condition ``IsReady`` of a Module of Deckhouse.
 """
 
 import asyncio
-import dataclasses
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.documents import document_stream
 from addon_operator.engine import events, module_states, state
@@ -39,8 +41,7 @@ _OFF: Final = (state.ModuleStatus.DISABLED, state.ModuleStatus.DELETING)
 _SETTINGS: Final = hook_config.HookSettings(execution_timeout=SECONDS)
 
 
-@dataclasses.dataclass(slots=True)
-class _Asked:
+class _Asked(msgspec.Struct):
     """A module whose program is asked."""
 
     hook: state.Hook
@@ -121,7 +122,7 @@ class ReadinessChecks:
             asked.due = self._clock.monotonic() + (EVERY if is_known else SOONER)
 
     async def _health(self, module: names.ModuleName, hook: state.Hook) -> resource_health.ResourceHealth:
-        hook = dataclasses.replace(hook, config=hook_config.HookConfig(settings=_SETTINGS))
+        hook = structs.replace(hook, config=hook_config.HookConfig(settings=_SETTINGS))
         values = hook_exchange.values_now(self._values, module, self._states.enabled)
         fields = {"hook": hook.name, "binding": _BINDING, "module": module}
         given = hook_exchange.Given([binding_contexts.schedule(_BINDING)], values)

@@ -1,8 +1,9 @@
 """The releases of modules, watched: what they hold, how that is, what is absent, and what was restored."""
 
-import dataclasses
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+import msgspec
 
 from addon_operator.engine.definitions import crd_guard
 from addon_operator.engine.drift import (
@@ -16,8 +17,7 @@ from addon_operator.engine.drift import (
 from addon_operator.engine.modules import module_releases
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReleaseMonitor:
+class ReleaseMonitor(msgspec.Struct, frozen=True):
     """Watches the resources of releases, and has those restored that disappear."""
 
     drift: drift.Drift

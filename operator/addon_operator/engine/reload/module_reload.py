@@ -1,8 +1,10 @@
 """Taking modules in that changed on disk while the operator runs (setting ``WATCH_MODULES``)."""
 
 import asyncio
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.engine import engine, events, module_states, reactions, tasks
 from addon_operator.engine.modules import module_hooks
@@ -13,8 +15,7 @@ from addon_operator.modules import model
 from addon_operator.values import checks, store
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Before:
+class _Before(msgspec.Struct, frozen=True):
     """What decides whether a change concerns other modules, too."""
 
     modules: dict[names.ModuleName, model.Module]
@@ -213,7 +214,7 @@ def config_check(values: store.ValuesStore) -> module_loader.Check:
         if not violations:
             return None
         # It is shown where no values may be.
-        wrong = "; ".join(str(dataclasses.replace(each, value=None)) for each in violations)
+        wrong = "; ".join(str(structs.replace(each, value=None)) for each in violations)
         return f"module {files.module.name}: its values would no longer be valid: {wrong}"
 
     return check

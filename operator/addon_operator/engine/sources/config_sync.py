@@ -5,11 +5,12 @@ Config values of hooks are written back into the ConfigMap. Nothing writes to th
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Final
+
+from msgspec import structs
 
 from addon_operator.aio import threads, waiting
 from addon_operator.engine import config_events, events, intents
@@ -229,8 +230,8 @@ class ConfigSync:
             state = configured_object.look_at(parts, self._checks.config_violations)
             if any(map(self._was_there, parts)):
                 # What files say without it means nothing.
-                return dataclasses.replace(state, broken=())
-            return dataclasses.replace(state, broken=self._files.without_modules_own(state))
+                return structs.replace(state, broken=())
+            return structs.replace(state, broken=self._files.without_modules_own(state))
 
         return await self._within_bounds(look)
 

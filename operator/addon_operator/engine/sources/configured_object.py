@@ -4,6 +4,9 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
+import msgspec
+from msgspec import structs
+
 from addon_operator.documents import json_pointers
 from addon_operator.engine import config_events
 from addon_operator.kernel import errors, names
@@ -123,8 +126,7 @@ class ConfiguredObject:
         yield from (text for text in self.warnings if text not in before)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ObjectState:
+class ObjectState(msgspec.Struct, frozen=True):
     """One of the objects, at one moment."""
 
     origin: ConfiguredObject
@@ -139,8 +141,7 @@ def merged(parts: Sequence[ObjectState]) -> sources.ConfigValues:
     return dataclasses.replace(config, secret=secret)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConfigState:
+class ConfigState(msgspec.Struct, frozen=True):
     """A state of ConfigMap and Secret, and what is wrong with it."""
 
     parts: Sequence[ObjectState]
@@ -186,7 +187,7 @@ class ConfigState:
 
     def with_broken(self, more: Sequence[schema_violations.Violation]) -> "ConfigState":
         """Return the same with more that breaks a schema, each once."""
-        return dataclasses.replace(self, broken=tuple(dict.fromkeys((*self.broken, *more))))
+        return structs.replace(self, broken=tuple(dict.fromkeys((*self.broken, *more))))
 
     def holding(self, keys: Collection[str], in_force: sources.ConfigValues) -> list[ObjectState]:
         """Return the parts with what is ``in_force`` of these keys in place of what they say."""

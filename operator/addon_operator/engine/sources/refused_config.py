@@ -1,13 +1,12 @@
 """What is wrong with the values ConfigMap and the values Secret as they are now, for all who show it."""
 
-import dataclasses
+import msgspec
 
 from addon_operator.engine import config_events, events, module_states
 from addon_operator.kernel import clock
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Refusal(msgspec.Struct, frozen=True):
     """One of the objects that is not in force as it is now."""
 
     source: str

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
+import msgspec
 import re2  # type: ignore[import-untyped]  # has no stubs
 
 from addon_operator.aio import absences
@@ -109,8 +110,7 @@ _ARCHIVE: Final = "archive"
 _ANYTHING: Final = ~Mention.NOTHING
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ChartFiles:
+class ChartFiles(msgspec.Struct, frozen=True):
     """What the files of a chart are, for deciding whether it has to be rendered again."""
 
     checksum: release.Checksum
@@ -135,8 +135,7 @@ class _Content:
 _NO_FILE: Final = _Content(b"no regular file", Mention.NOTHING)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Digest:
+class _Digest(msgspec.Struct, frozen=True):
     status: _Status | None
     """``None`` when the digest must not be used again."""
     content: _Content

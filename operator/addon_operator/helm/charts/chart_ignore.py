@@ -3,11 +3,12 @@
 Source: "The .helmignore file" of the Helm documentation.
 """
 
-import dataclasses
 import fnmatch
 import pathlib
 from collections.abc import Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.helm.charts import plain_files
 
@@ -16,8 +17,7 @@ MAX_FILE: Final = 64 * 1024
 """How many bytes it may have: each file of the chart is compared with each of its rules."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(msgspec.Struct, frozen=True):
     pattern: str
     is_negated: bool
     """It leaves out everything else."""

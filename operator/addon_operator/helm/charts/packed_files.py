@@ -4,13 +4,14 @@ What an archive says of its sizes is not relied on: what it really unpacks to is
 headers included. As with Helm, an archive is a tar that is compressed with gzip.
 """
 
-import dataclasses
 import functools
 import gzip
 import io
 import tarfile
 from collections.abc import Iterator
 from typing import IO, Final
+
+import msgspec
 
 MAX_UNPACKED: Final = 64 * 1024 * 1024
 """How many bytes a packed chart may unpack to, those that are packed within it included."""
@@ -24,12 +25,11 @@ class PackedFilesError(ValueError):
     """An archive cannot be read, or breaks a bound; the text goes on after the name of the archive."""
 
 
-@dataclasses.dataclass(slots=True)
-class Room:
+class Room(msgspec.Struct):
     """What is left for an archive, and for the archives within it."""
 
-    bytes_left: int = dataclasses.field(default_factory=lambda: MAX_UNPACKED)
-    files_left: int = dataclasses.field(default_factory=lambda: MAX_FILES)
+    bytes_left: int = msgspec.field(default_factory=lambda: MAX_UNPACKED)
+    files_left: int = msgspec.field(default_factory=lambda: MAX_FILES)
 
     def take_bytes(self, count: int) -> None:
         """Count bytes; raises :class:`PackedFilesError` when there is no room for them."""

@@ -1,9 +1,10 @@
 """Which line of a template a field of a rendered object stands in, as far as the template's text tells."""
 
-import dataclasses
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.helm.charts import plain_files
 
@@ -15,8 +16,7 @@ _LONGEST_KEY: Final = 300
 _QUOTES: Final = "\"'"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A field of a rendered object, or the object itself."""
 
     kind: str
@@ -24,8 +24,7 @@ class Field:
     path: tuple[str | int, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(msgspec.Struct, frozen=True):
     number: int
     column: int
     """Of its first character, from 0."""

@@ -1,10 +1,11 @@
 """Which values the templates of a chart read, as far as their text alone can tell."""
 
-import dataclasses
 import pathlib
 import re
 from collections.abc import Iterator
 from typing import Final
+
+import msgspec
 
 from addon_operator.helm.charts import plain_files
 
@@ -24,8 +25,7 @@ _METHODS: Final = frozenset({"AsMap", "Encode", "Table", "PathValue", "YAML"})
 """What ``.Values`` can do, beside what it holds."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ValuesPath:
+class ValuesPath(msgspec.Struct, frozen=True):
     """A chain of fields that a template reads of the values."""
 
     keys: tuple[str, ...]

@@ -6,10 +6,11 @@ releases have is taken out of the record.
 """
 
 import asyncio
-import dataclasses
 import pathlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.helm import command, places, release_types, remembered
 from addon_operator.helm.releases import adopting, left_objects, live_objects, record_format, rendering
@@ -22,8 +23,7 @@ _SHOWN: Final = 5
 _STATEFUL_SET: Final = "StatefulSet"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """What of one revision is about to go."""
 
     revision: release.Revision
@@ -33,23 +33,22 @@ class Source:
     """Whether others may have written what it says: that decides nothing."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Staying:
+class Staying(msgspec.Struct, frozen=True):
     """What of that stays."""
 
     others: frozenset[manifests.ManifestResource] = frozenset()
     """What other releases have, and what was there before the release."""
     adopted: frozenset[manifests.ManifestResource] = frozenset()
     """What of that was there before."""
-    kept: Mapping[manifests.ManifestResource, keeping.Kept] = dataclasses.field(default_factory=dict)
-    patches: Mapping[manifests.ManifestResource, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    kept: Mapping[manifests.ManifestResource, keeping.Kept] = msgspec.field(default_factory=dict)
+    patches: Mapping[manifests.ManifestResource, Mapping[str, Any]] = msgspec.field(default_factory=dict)
     """What live objects lack, so that Helm leaves them."""
     looked_at: tuple[manifests.ManifestResource, ...] = ()
     """All that is about to go, and this."""
-    with_data: Mapping[manifests.ManifestResource, int | None] = dataclasses.field(default_factory=dict)
+    with_data: Mapping[manifests.ManifestResource, int | None] = msgspec.field(default_factory=dict)
     """What of it holds data and goes, as somebody asked for that, and how many objects go along, if that can
     be counted."""
-    moving: Mapping[manifests.ManifestResource, remembered.RememberedObject] = dataclasses.field(
+    moving: Mapping[manifests.ManifestResource, remembered.RememberedObject] = msgspec.field(
         default_factory=dict
     )
     """What goes later, unless a module that has yet to run gains it."""

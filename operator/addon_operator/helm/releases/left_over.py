@@ -4,10 +4,11 @@ Manifests are compared first: only objects whose manifest lost something are rea
 """
 
 import asyncio
-import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Final
+
+import msgspec
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.helm import places, remembered
@@ -25,8 +26,7 @@ _MERGED: Final = frozenset({"v1", "apps/v1", "batch/v1"})
 """API versions with lists that Helm 3 merges by one key."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Losing:
+class _Losing(msgspec.Struct, frozen=True):
     """An object that lost something from one of the manifests before to the next one."""
 
     resource: manifests.ManifestResource

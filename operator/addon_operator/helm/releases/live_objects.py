@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import copy
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.aio import waiting
 from addon_operator.documents import json_pointers, manifest_diff
@@ -37,8 +39,7 @@ _LONGEST: Final = 500
 _UNTYPED: Final = "failed to create typed patch object"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Foreign:
+class Foreign(msgspec.Struct, frozen=True):
     """An object that is in the cluster already, and not as a part of the release."""
 
     resource: manifests.ManifestResource
@@ -54,8 +55,7 @@ class Foreign:
     """The release that it bears the marks of."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(msgspec.Struct, frozen=True):
     """An object that is deleted, and still there."""
 
     resource: manifests.ManifestResource
@@ -229,7 +229,7 @@ class LiveObjects:
         around = not_ours.Surroundings(place.namespace)
         if json_pointers.find(there, not_ours.REPLICAS) != json_pointers.find(body, not_ours.REPLICAS):
             scaled = await self.scaled([resource.namespace or place.namespace])
-            around = dataclasses.replace(around, scaled=scaled)
+            around = structs.replace(around, scaled=scaled)
         body = copy.deepcopy(body)
         for each in await asyncio.to_thread(
             lambda: list(corrections.live_values(None, None, body, there, around))

@@ -7,10 +7,12 @@ concern.
 
 import asyncio
 import copy
-import dataclasses
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.helm import remembered
@@ -26,8 +28,7 @@ _MOST: Final = 200
 """Fields of a release of which is remembered what its chart says."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Written:
+class _Written(msgspec.Struct, frozen=True):
     """An object that is about to be written."""
 
     resource: manifests.ManifestResource
@@ -70,7 +71,7 @@ async def of_release(
     if replicas := [each for each, body in pairs if _replicas(each.after) != _replicas(body)]:
         # An autoscaler need not be in the release.
         scaled = await live.scaled({each.resource.namespace or place.namespace for each in replicas})
-        around = dataclasses.replace(around, scaled=around.scaled | scaled)
+        around = structs.replace(around, scaled=around.scaled | scaled)
     said, digest = records.memory.of(place).said, records.memory.digest
     return await asyncio.to_thread(_fields, pairs, around, said, digest)
 

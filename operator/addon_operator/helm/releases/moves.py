@@ -7,16 +7,16 @@ it waits, so no two wait for each other.
 """
 
 import asyncio
-import dataclasses
 from collections.abc import Collection, Iterable
+
+import msgspec
 
 from addon_operator.helm import helm_errors, places
 from addon_operator.kernel import names
 from addon_operator.modules import manifests
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(msgspec.Struct, frozen=True):
     gained: frozenset[manifests.Identity]
     lost: frozenset[manifests.Identity]
 

@@ -3,12 +3,14 @@
 import asyncio
 import collections
 import contextlib
-import dataclasses
 import functools
 import itertools
 import pathlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.documents import json_pointers, manifest_diff, varying_parts
 from addon_operator.helm import command, helm_errors, messages, release_types, verbs
@@ -37,8 +39,7 @@ _MOST_LEFT: Final = 100
 _NO_FILES: Final = verbs.Files(pathlib.Path(), pathlib.Path())
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReleasePlan:
+class ReleasePlan(msgspec.Struct, frozen=True):
     """What is to be done for a release, with all that it was decided on."""
 
     decision: release.Recover | release.Skip | release.Install | release.Upgrade
@@ -351,7 +352,7 @@ class ReleasePlanner:
                     raise
                 yield ReleasePlan(staying, record, inputs)
                 return
-            decision = release.decide(dataclasses.replace(state, manifest=checksum, applied=applied))
+            decision = release.decide(structs.replace(state, manifest=checksum, applied=applied))
             if isinstance(decision, release.Render):
                 raise TypeError("what is rendered is to be rendered")
             is_made = isinstance(decision, release.Upgrade)

@@ -6,10 +6,12 @@ status are labels, and so are the checksums that this operator adds.
 
 import asyncio
 import contextlib
-import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.helm import helm_errors, memory, messages, places, release_types
 from addon_operator.helm.releases import record_format, record_lists, record_proofs, saved_places
@@ -24,8 +26,7 @@ _HIGHEST: Final = 2**63 - 1
 _NO_CHECKSUMS: Final = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """The record of a release's last revision."""
 
     revision: release.Revision
@@ -36,7 +37,7 @@ class Record:
 
     def as_it_was(self, status: str) -> "Record":
         """Return what it will be when the revision has that status."""
-        return dataclasses.replace(self, revision=dataclasses.replace(self.revision, status=status))
+        return structs.replace(self, revision=structs.replace(self.revision, status=status))
 
 
 class ReleaseRecords:
@@ -436,7 +437,7 @@ class ReleaseRecords:
         if not (digest := await self._digest(record, decoded)):
             return record
         return await self.add_labels(
-            dataclasses.replace(record, resource_version=stored["metadata"]["resourceVersion"]),
+            structs.replace(record, resource_version=stored["metadata"]["resourceVersion"]),
             {release.DIGEST_LABEL: digest, **self.marks(record.revision.release)},
         )
 

@@ -17,10 +17,11 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
+
+from msgspec import structs
 
 from addon_operator.documents import json_documents
 from addon_operator.helm import helm_errors, messages, release_types, remembered, verbs
@@ -128,7 +129,7 @@ class ReleaseRun:
     ) -> release_types.ReleaseOutcome:
         # Helm needs the right to create the namespace also if it is there.
         if self._request.create_namespace and await self._planner.live.has_namespace(self._request.module):
-            self._request = dataclasses.replace(self._request, create_namespace=False)
+            self._request = structs.replace(self._request, create_namespace=False)
         if decision.is_again:
             await self._read_tries()
             await self._begin(plan.manifest, "")
@@ -144,7 +145,7 @@ class ReleaseRun:
             if files is plan.files or decision.is_again:
                 raise
             self._record = await self._records.read(self._request.module)
-            plan = dataclasses.replace(plan, files=files)
+            plan = structs.replace(plan, files=files)
             await self._call(plan, labels, validate=True)
         await self._save(await self._as_seen_now(plan, await self._rendered_after(plan)))
         return self._outcome(release_types.ReleaseAction.INSTALLED, decision.reason)
@@ -220,7 +221,7 @@ class ReleaseRun:
             for text in taken:
                 self._helm.warn(self._request.module, text)
             manifest = await asyncio.to_thread(manifests.with_fields, plan.manifest, self._live, namespace)
-        return dataclasses.replace(plan, manifest=manifest)
+        return structs.replace(plan, manifest=manifest)
 
     async def _hold_back(
         self, plan: release_planning.ReleasePlan, decision: release.Upgrade
@@ -230,7 +231,7 @@ class ReleaseRun:
         with self._stopwatch.measured(release_types.Operation.CHECK):
             changes = await release_preview.changes(self._planner, self._request, plan)
         outcome = self._outcome(release_types.ReleaseAction.HELD_BACK, decision.reason)
-        return dataclasses.replace(
+        return structs.replace(
             outcome,
             held_back=release_preview.summary(self._request, revision.number + 1, decision.reason, changes),
             is_broken=revision.status != release.DEPLOYED,
@@ -352,7 +353,7 @@ class ReleaseRun:
         is_install = isinstance(plan.decision, release.Install)
         await self._check_leaving(plan)
         unknown: list[str] = []
-        call = dataclasses.replace(self._request.call, is_install=is_install, on_unknown_field=unknown.append)
+        call = structs.replace(self._request.call, is_install=is_install, on_unknown_field=unknown.append)
         options = self._planner.options
         upgrade: Callable[..., Awaitable[bytes]] = functools.partial(
             verbs.upgrade, self._helm, call, options=options, labels=marked, validate=validate
@@ -453,7 +454,7 @@ class ReleaseRun:
             if not is_upgrade:
                 await self._begin(manifest, "")
                 await self._adopt_own(manifest)
-                plan = await self._keep_live(dataclasses.replace(plan, manifest=manifest), "")
+                plan = await self._keep_live(structs.replace(plan, manifest=manifest), "")
             self._adopted += await self._adoption(manifest, error)
             return await call(plan, take_ownership=True)
 

@@ -3,10 +3,11 @@
 import asyncio
 import collections
 import contextlib
-import dataclasses
 import pathlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from typing import Final
+
+from msgspec import structs
 
 from addon_operator.helm import command, helm_errors, places, release_types, remembered
 from addon_operator.helm.releases import (
@@ -395,7 +396,7 @@ class ReleaseManager:
         self._note_foreign(module, "")
         if deployed is None or not (left := self._records.memory.of(self.places.of(module)).left):
             return deployed
-        return dataclasses.replace(deployed, left=left)
+        return structs.replace(deployed, left=left)
 
     @property
     def record_kind(self) -> str:

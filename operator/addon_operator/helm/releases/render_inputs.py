@@ -1,11 +1,11 @@
 """The inputs of a render: the chart, its values, what it may know of the cluster, and a checksum over all."""
 
-import dataclasses
 import json
 import pathlib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import msgspec
 import orjson
 
 from addon_operator.helm import capabilities
@@ -18,8 +18,7 @@ _VERSION: Final = b"2"
 """Part of the checksum: raised when the way of rendering changes, so that releases are compared anew."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RenderInputs:
+class RenderInputs(msgspec.Struct, frozen=True):
     """Everything that the manifest is made from."""
 
     chart: chart_files.ChartFiles

@@ -9,6 +9,9 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
 
+import msgspec
+from msgspec import structs
+
 from addon_operator.aio import absences
 from addon_operator.documents import manifest_diff, varying_parts
 from addon_operator.helm import capabilities, command, helm_errors, messages, release_types, verbs
@@ -27,8 +30,7 @@ _ANOTHER_SECOND: Final = 1.05
 """After so many seconds each time is another one, if it has its seconds."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Refused:
+class _Refused(msgspec.Struct, frozen=True):
     """What a render has that a strict Helm does not take."""
 
     is_twice: bool
@@ -108,7 +110,7 @@ class ChartRenderer:
         checksum = await asyncio.to_thread(
             render_inputs.checksum, inputs.chart, inputs.values, version, cluster, inputs.changes
         )
-        return dataclasses.replace(inputs, cluster=cluster, checksum=checksum)
+        return structs.replace(inputs, cluster=cluster, checksum=checksum)
 
     @contextlib.asynccontextmanager
     async def files(
@@ -177,7 +179,7 @@ class ChartRenderer:
             self._helm.doubt(request.module, text)
         changes = dataclasses.replace(inputs.changes, once=refused.is_twice, nulls=refused.nulls)
         write = functools.partial(render_inputs.write_changes, changes, files.values.parent, "once.json")
-        return dataclasses.replace(files, changes=await asyncio.to_thread(write))
+        return structs.replace(files, changes=await asyncio.to_thread(write))
 
     async def leaving_out(
         self,
@@ -202,7 +204,7 @@ class ChartRenderer:
             (files.values.parent / name).unlink(missing_ok=True)
             return render_inputs.write_changes(made, files.values.parent, name)
 
-        return dataclasses.replace(files, changes=await asyncio.to_thread(write))
+        return structs.replace(files, changes=await asyncio.to_thread(write))
 
     async def again(
         self, request: release_types.ReleaseRequest, inputs: render_inputs.RenderInputs, files: verbs.Files
@@ -285,7 +287,7 @@ class BlindRenderer(ChartRenderer):
         is_upgrade: bool = True,
     ) -> str:
         """Render as :meth:`.ChartRenderer.render`, and rework the manifest."""
-        blind = dataclasses.replace(inputs, mentions=inputs.mentions & ~chart_files.Mention.LOOKUP)
+        blind = structs.replace(inputs, mentions=inputs.mentions & ~chart_files.Mention.LOOKUP)
         manifest = await super().render(request, blind, files, is_upgrade=is_upgrade)
         return await asyncio.to_thread(self.rework, manifest)
 

@@ -12,6 +12,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from addon_operator.kernel import errors
 
 # Where Go looks for them, in this order.
@@ -35,8 +37,7 @@ class Login:
     password: str = dataclasses.field(default="", repr=False)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """What settings say of the way to repositories."""
 
     credentials: pathlib.Path | None = None

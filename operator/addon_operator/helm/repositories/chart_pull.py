@@ -6,13 +6,14 @@ private to one call. Credentials are given in files, never as arguments.
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import pathlib
 import re
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from addon_operator.aio import threads
 from addon_operator.helm import command
@@ -96,8 +97,7 @@ class PullError(errors.AddonOperatorError):
     """A chart cannot be pulled; the text names repository, chart, version, and what to do."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _HelmHome:
+class _HelmHome(msgspec.Struct, frozen=True):
     """Where one call of Helm has its files, all of them private."""
 
     path: pathlib.Path

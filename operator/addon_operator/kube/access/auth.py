@@ -5,10 +5,11 @@ needs no more. The library ``kubernetes`` reads the rest (exec plugins, OIDC, to
 it takes 126 MB, and its import 0.3 s and 31 MiB of memory.
 """
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping
 from typing import Final, Protocol
+
+import msgspec
 
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import credentials, kubeconfig
@@ -27,8 +28,7 @@ class CredentialSource(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ClusterAccess:
+class ClusterAccess(msgspec.Struct, frozen=True):
     """Everything that a client of the cluster needs: ours, Kopf's and helm's."""
 
     description: str

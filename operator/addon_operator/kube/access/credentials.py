@@ -15,6 +15,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import kubeconfig, proxies
 from addon_operator.process import workspaces
@@ -50,8 +52,7 @@ class Credentials:
     """When to read them again, in seconds since the epoch; ``None``: only when they are refused."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class AnonymousSource:
+class AnonymousSource(msgspec.Struct, frozen=True):
     """A server without credentials, such as ``kubectl proxy``."""
 
     server: str
@@ -62,8 +63,7 @@ class AnonymousSource:
         return Credentials(server=self.server, proxy=proxies.proxy_for(self.server, self.environ))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ServiceAccountSource:
+class ServiceAccountSource(msgspec.Struct, frozen=True):
     """The files that Kubernetes mounts into a pod."""
 
     directory: pathlib.Path

@@ -11,6 +11,7 @@ import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 from addon_operator.documents import yaml_loader
@@ -52,8 +53,7 @@ class Plain:
     proxy: str | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """The context that will be used, with what it leads to."""
 
     files: str
@@ -68,8 +68,7 @@ class Chosen:
     """All that the entries say, if that is simple."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(msgspec.Struct, frozen=True):
     """A cluster, context or user, and the file that it stands in."""
 
     body: Entry

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final, Self
 
 import aiohttp
+import msgspec
 import orjson
 
 from addon_operator.aio import waiting
@@ -50,8 +51,7 @@ class PatchType(enum.StrEnum):
     APPLY = "application/apply-patch+yaml"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ObjectList:
+class ObjectList(msgspec.Struct, frozen=True):
     """All objects of a collection at one moment."""
 
     items: list[Object]

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final, Protocol
 
 import aiohttp
+import msgspec
 import yarl
 
 import addon_operator
@@ -255,8 +256,7 @@ def _tls(using: credentials.Credentials) -> ssl.SSLContext:
     return context
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Transport:
+class Transport(msgspec.Struct, frozen=True):
     """What connections stand on; as long as it stays the same, a session goes on."""
 
     settings: credentials.Credentials

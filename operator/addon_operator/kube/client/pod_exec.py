@@ -5,12 +5,12 @@ websocket of our own, not ``kubectl exec``: it goes to the same server with the 
 """
 
 import asyncio
-import dataclasses
 import http
 from collections.abc import Sequence
 from typing import Final
 
 import aiohttp
+import msgspec
 import orjson
 import yarl
 
@@ -30,8 +30,7 @@ class ExecError(api_errors.KubernetesError):
     """The command could not be run in the pod, or failed there."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Container:
+class Container(msgspec.Struct, frozen=True):
     """Where a command runs."""
 
     namespace: str

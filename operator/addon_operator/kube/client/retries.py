@@ -5,9 +5,10 @@ connection only reads may, since a write could have been carried out.
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
+
+import msgspec
 
 from addon_operator.aio import waiting
 from addon_operator.kube import api_errors
@@ -63,8 +64,7 @@ def parse_retry_after(header: str | None) -> float | None:
     return float(header[:9])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(msgspec.Struct, frozen=True):
     """How many requests may go out."""
 
     qps: float

@@ -1,16 +1,16 @@
 """Kinds of the API as discovery documents list them; no requests."""
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.kernel import names
 from addon_operator.kube import paths
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True):
     """A kind that objects can have."""
 
     api_version: str
@@ -34,8 +34,7 @@ class Resource:
         return name.lower() in {self.kind.lower(), self.plural, self.singular, *self.short_names}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class GroupVersion:
+class GroupVersion(msgspec.Struct, frozen=True):
     """One version of an API group."""
 
     name: str

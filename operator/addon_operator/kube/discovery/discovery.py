@@ -12,6 +12,8 @@ import http
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from addon_operator.aio import absences
 from addon_operator.kernel import clock
 from addon_operator.kube import api_errors
@@ -53,8 +55,7 @@ class NoSuchKind(api_errors.KubernetesError):
         return _of_groups(self.versions, _group_of(self.api_version or ""))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(msgspec.Struct, frozen=True):
     """What one of the documents said."""
 
     etag: str

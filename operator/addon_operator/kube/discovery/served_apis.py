@@ -1,8 +1,9 @@
 """Which APIs the cluster serves just now, and which of those that are missing may come back."""
 
-import dataclasses
 from collections.abc import Collection
 from typing import Final
+
+import msgspec
 
 from addon_operator.kube.discovery import api_resources, discovery, presence
 
@@ -12,8 +13,7 @@ API_SERVICE: Final = api_resources.Resource(
 """There is one for each version of each group, also for those of CustomResourceDefinitions."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ServedApis:
+class ServedApis(msgspec.Struct, frozen=True):
     """What the API server offered at one moment."""
 
     version: str

@@ -2,10 +2,11 @@
 
 import asyncio
 import bisect
-import dataclasses
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
+
+import msgspec
 
 from addon_operator.documents import json_documents
 from addon_operator.kube.informers import projections, wire
@@ -50,8 +51,7 @@ class CacheListener(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """Events in their order, and what the projection made of them; ``None`` where that is known already."""
 
     events: Sequence[wire.ObjectEvent]

@@ -1,8 +1,10 @@
 """Which objects a subscriber wants to follow, and the paths of the API that are watched for that."""
 
-import dataclasses
 import random
 from typing import Final, Self
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.kube import paths
 from addon_operator.kube.client import connection
@@ -13,8 +15,7 @@ _WATCH_SECONDS: Final = (240, 290)
 """The API server ends each watch after a time within these bounds, so that not all come back at once."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ObjectSelection:
+class ObjectSelection(msgspec.Struct, frozen=True):
     """Objects of one kind, chosen by the API server as far as it can.
 
     Selections whose :attr:`canonical` forms are equal are the same.
@@ -42,7 +43,7 @@ class ObjectSelection:
     def canonical(self) -> Self:
         """The same selection with each name once and in order."""
         namespaces = None if self.namespaces is None else _unique(self.namespaces)
-        return dataclasses.replace(self, names=_unique(self.names), namespaces=namespaces)
+        return structs.replace(self, names=_unique(self.names), namespaces=namespaces)
 
     def __str__(self) -> str:
         """Name it for logs: ``Pod of v1 with labels app=x in namespace a``."""
@@ -57,8 +58,7 @@ class ObjectSelection:
         return " ".join(part for part in parts if part)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class WatchPath:
+class WatchPath(msgspec.Struct, frozen=True):
     """The objects that one watch follows: what makes two watches the same."""
 
     resource: api_resources.Resource

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
+import msgspec
 import orjson
 
 from addon_operator.documents import json_documents
@@ -59,8 +60,7 @@ class JqRunner(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FullObject:
+class FullObject(msgspec.Struct, frozen=True):
     """Keeps ``{"object": …}``; a change is one of the object apart from what every write changes.
 
     That is ``resourceVersion`` and ``managedFields`` of its metadata.
@@ -124,8 +124,7 @@ class JqFiltered:
         return Reduced(entry, digest(value))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Presence:
+class Presence(msgspec.Struct, frozen=True):
     """Keeps nothing but that the object is there; a change is another object of the same name."""
 
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced]:
@@ -133,8 +132,7 @@ class Presence:
         return [_PRESENT] * len(objects)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """Keeps of an object whether others wrote it; a change is one of its content, as the metadata tell.
 
     Of a kind with a generation, that counts, and who manages which field; what was written to status and

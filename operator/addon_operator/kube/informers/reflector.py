@@ -6,9 +6,10 @@ moves the place from which the watch goes on after a break.
 
 import asyncio
 import collections
-import dataclasses
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
+
+import msgspec
 
 from addon_operator.aio import read_ahead, waiting
 from addon_operator.kube import api_errors
@@ -48,8 +49,7 @@ OnFailure = Callable[[str, str], None]
 """Counts a list or watch that failed: its kind, and the reason in one word of a small set."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(msgspec.Struct, frozen=True):
     """Times and sizes, with the values of a running operator; times are in seconds."""
 
     silence: float = 75.0

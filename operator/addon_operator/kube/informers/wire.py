@@ -4,7 +4,6 @@ Source: "Efficient detection of changes" and "Streaming lists" in "Kubernetes AP
 """
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -87,16 +86,14 @@ class ObjectEvent(NamedTuple):
     """The object as JSON; empty for one that nests too deep to be read."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(msgspec.Struct, frozen=True):
     """Where the watch is; nothing has happened to any object."""
 
     version: str
     ends_initial_events: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ListPage:
+class ListPage(msgspec.Struct, frozen=True):
     """One page of a list."""
 
     version: str

@@ -1,9 +1,10 @@
 """One ConfigMap: read, and changed without losing what others write at the same time."""
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.aio import waiting
 from addon_operator.kernel import errors
@@ -17,8 +18,7 @@ Change = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]]
 """Gives the data as it should be from the data as it is; called again after a conflict."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """The ConfigMap at one moment."""
 
     data: Mapping[str, str]

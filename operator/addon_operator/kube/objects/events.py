@@ -8,11 +8,12 @@ minutes. What is remembered is bounded.
 
 import asyncio
 import collections
-import dataclasses
 import logging
 import re
 from collections.abc import Hashable
 from typing import Any, Final, Generic, Literal, TypeVar
+
+import msgspec
 
 from addon_operator.kernel import clock, shown_texts
 from addon_operator.kube import api_errors, paths
@@ -35,8 +36,7 @@ EventType = Literal["Normal", "Warning"]
 _log = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ObjectReference:
+class ObjectReference(msgspec.Struct, frozen=True):
     """The object that an Event is about."""
 
     api_version: str
@@ -70,8 +70,7 @@ class ObjectReference:
         return {key: text for key, text in fields.items() if text}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(msgspec.Struct, frozen=True):
     about: ObjectReference
     type: EventType
     reason: str
@@ -81,16 +80,14 @@ class _Waiting:
     """Seconds since the epoch."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Written:
+class _Written(msgspec.Struct):
     """An Event as it stands in the cluster; ``name`` is empty as long as it does not."""
 
     name: str = ""
     count: int = 0
 
 
-@dataclasses.dataclass(slots=True)
-class _Tokens:
+class _Tokens(msgspec.Struct):
     tokens: float
     refilled: float
 

@@ -12,12 +12,13 @@ how long ago it saw the last change. Two things are stricter here:
 """
 
 import asyncio
-import dataclasses
 import datetime as dt
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.aio import waiting
 from addon_operator.kernel import clock, errors, fencing
@@ -50,23 +51,20 @@ class LeaseLostError(errors.AddonOperatorError):
     """Another replica leads now, or may soon, since the Lease was not renewed in time."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LeaseWaiting:
+class LeaseWaiting(msgspec.Struct, frozen=True):
     """Another replica leads; reported once for each holder."""
 
     holder: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LeaseHeld:
+class LeaseHeld(msgspec.Struct, frozen=True):
     """The Lease was taken or renewed."""
 
     since: float
     """When the request was sent, on the Lease's clock."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LeaseTroubled:
+class LeaseTroubled(msgspec.Struct, frozen=True):
     """A try failed; there will be another one."""
 
     problem: str
@@ -83,8 +81,7 @@ class BootTime(waiting.SystemTime):
         return clock.boottime()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(msgspec.Struct, frozen=True):
     """Durations in seconds."""
 
     duration: float = 15.0
@@ -102,8 +99,7 @@ class Timing:
         return min(self.renew_deadline, self.duration) / _TRIES_PER_DEADLINE
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LeaseName:
+class LeaseName(msgspec.Struct, frozen=True):
     """Which Lease, and what this replica calls itself in it."""
 
     namespace: str

@@ -7,11 +7,11 @@ objects" of the shell-operator documentation; ``Apply`` is server-side apply.
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
+import msgspec
 import orjson
 
 from addon_operator.aio import waiting
@@ -53,8 +53,7 @@ class ObjectPatchError(api_errors.KubernetesError):
     """An operation could not be carried out; the text names its document."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _OperationTarget:
+class _OperationTarget(msgspec.Struct, frozen=True):
     """Where an operation takes place."""
 
     target: object_operations.ObjectTarget
@@ -93,8 +92,7 @@ class _OperationTarget:
         return own_deletions.DeletedObject(group, self.resource.kind, self.target.namespace, self.target.name)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookWriter:
+class HookWriter(msgspec.Struct, frozen=True):
     """The run of a hook whose operations are carried out."""
 
     source: str

@@ -1,8 +1,9 @@
 """Which objects hooks deleted on purpose, so that nobody brings them back by mistake."""
 
 import collections
-import dataclasses
 from typing import Final, NewType
+
+import msgspec
 
 Owner = NewType("Owner", str)
 """The module whose hook it was; empty for a global hook."""
@@ -11,8 +12,7 @@ CAPACITY: Final = 10_000
 """How many deletions are remembered; the oldest are forgotten first."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DeletedObject:
+class DeletedObject(msgspec.Struct, frozen=True):
     """What names an object for good: the version of its API group may change."""
 
     group: str

@@ -4,9 +4,10 @@ An annotation of a person's own is enough to suspend a module: its value is the 
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+import msgspec
 
 from addon_operator.kernel import clock, names
 
@@ -29,8 +30,7 @@ _MOST_TOLD: Final = 3
 _NOT_SUSPENDED: Final = "false"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Suspension:
+class Suspension(msgspec.Struct, frozen=True):
     """That Helm and healing leave a module alone, because somebody said so; times in seconds since the epoch.
 
     Everything in it may be shown to everybody who can see the Module object.

@@ -1,9 +1,11 @@
 """The values Secret: read, and never written."""
 
 import base64
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
@@ -12,8 +14,7 @@ from addon_operator.kube.objects import config_maps
 _NOT_A_TEXT: Final = "\0"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ValuesSecret:
+class ValuesSecret(msgspec.Struct, frozen=True):
     """One Secret of the cluster, which need not exist."""
 
     kube: client.KubeClient
@@ -40,7 +41,7 @@ class ValuesSecret:
 
 def snapshot_of(body: Mapping[str, Any]) -> config_maps.Snapshot:
     """Return the part of a Secret object that matters."""
-    return dataclasses.replace(config_maps.snapshot_of(body), data=texts_of(body))
+    return structs.replace(config_maps.snapshot_of(body), data=texts_of(body))
 
 
 def texts_of(body: Mapping[str, Any]) -> dict[str, str]:

@@ -1,9 +1,10 @@
 """Key ``drift`` of ``module.yaml``: what happens when somebody changes resources, and what does not count."""
 
-import dataclasses
 import enum
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from addon_operator.documents import json_pointers
 from addon_operator.modules.drift import field_drift
@@ -18,8 +19,7 @@ class DriftMode(enum.StrEnum):
     CORRECT = "correct"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class IgnoredFields:
+class IgnoredFields(msgspec.Struct, frozen=True):
     """Fields of resources; without paths the whole resources."""
 
     resources: health_config.ResourcePattern
@@ -32,8 +32,7 @@ class IgnoredFields:
         return not self.paths or any(json_pointers.is_prefix(each, path) for each in self.paths)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DriftConfig:
+class DriftConfig(msgspec.Struct, frozen=True):
     """All that the key says."""
 
     mode: DriftMode | None = None

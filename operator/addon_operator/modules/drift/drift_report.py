@@ -1,8 +1,9 @@
 """What people are told of drift: resources, fields and who wrote them, and never a value of a Secret."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.documents import json_documents
 from addon_operator.modules.drift import field_drift
@@ -21,8 +22,7 @@ GIVEN_UP: Final = "GivenUp"
 """One of them is changed again and again, and is not put back for a while."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DriftReport:
+class DriftReport(msgspec.Struct, frozen=True):
     """What is otherwise than its chart says, of one module."""
 
     resources: int = 0

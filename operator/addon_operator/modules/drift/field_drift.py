@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+import msgspec
+
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import conversions
 from addon_operator.kernel import clock, quantities
@@ -77,8 +79,7 @@ def differences(
     return found
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Looked:
+class _Looked(msgspec.Struct, frozen=True):
     of: KubernetesObject
     around: not_ours.Surroundings
     settled: str

@@ -4,10 +4,11 @@ Source: "Field management" and "FieldsV1" of the Kubernetes documentation on ser
 field, ``k:`` an item of a list by its keys, ``v:`` one of a set; an empty mapping stands for all below it.
 """
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.kernel.json_types import KubernetesObject
 
@@ -15,8 +16,7 @@ MOST_ENTRIES: Final = 100
 """How many managers are looked at; the API server itself joins those beyond ten."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """One entry of ``managedFields``."""
 
     manager: str
@@ -31,8 +31,7 @@ _Held = tuple[Owner, Mapping[str, Any] | None]
 """An owner, and what it owns from a place on; ``None``: all of it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class OwnedPlace:
+class OwnedPlace(msgspec.Struct, frozen=True):
     """A place in an object, and who owns what from there on."""
 
     held: tuple[_Held, ...]
@@ -84,8 +83,7 @@ class OwnedPlace:
         return any(step.startswith("v:") for _, fields in self.held for step in fields or ())
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class OwnedItems:
+class OwnedItems(msgspec.Struct, frozen=True):
     """The items of a list."""
 
     _by_keys: Mapping[str, Sequence[_Held]]

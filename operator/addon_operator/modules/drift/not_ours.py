@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from addon_operator.kernel import quantities
 from addon_operator.kernel.json_types import KubernetesObject
 from addon_operator.modules import manifests
@@ -42,8 +44,7 @@ Target = tuple[str, str, str]
 """Namespace, kind and name of what an autoscaler scales."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What has to be known beside an object."""
 
     namespace: str = ""
@@ -83,8 +84,7 @@ class Field:
         return any(not is_ours(owner.manager) for owner in self.owners)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One case."""
 
     title: str

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from addon_operator.documents import json_pointers, text_parts
 from addon_operator.kernel.json_types import KubernetesObject
 from addon_operator.modules.drift import field_drift, field_owners, keyed_items, not_ours
@@ -125,8 +127,7 @@ def _has(item: Mapping[str, Any], field: str, value: str) -> bool:
     return str(item.get(field)) == value
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """One field or item, and who wrote it."""
 
     difference: Difference
@@ -162,8 +163,7 @@ def _beside(expected: KubernetesObject, live: KubernetesObject, *, whoever: bool
             yield from _Looked(whoever).value(kept.get(key), value, owned.field(key), (key,), (key,))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Looked:
+class _Looked(msgspec.Struct, frozen=True):
     whoever: bool
     """Whether also that counts which Helm wrote, and what nobody owns."""
 

@@ -1,9 +1,10 @@
 """Key ``health`` of ``module.yaml``: what counts for the health of a module, and what its runs do with it."""
 
-import dataclasses
 import fnmatch
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.kernel import clock, json_types
 from addon_operator.modules.health import module_health
@@ -14,8 +15,7 @@ MOST_ENTRIES: Final = 50
 """How many rules, and how many patterns, a list may have: each resource is compared with all of them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ResourcePattern:
+class ResourcePattern(msgspec.Struct, frozen=True):
     """Resources by kind and name, as file names are matched: ``*`` stands for any characters."""
 
     kind: str = "*"
@@ -26,8 +26,7 @@ class ResourcePattern:
         return fnmatch.fnmatchcase(kind, self.kind) and fnmatch.fnmatchcase(name, self.name)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HealthRule:
+class HealthRule(msgspec.Struct, frozen=True):
     """When resources of a kind are healthy, and when they have failed, in CEL over ``self``."""
 
     api_version: str
@@ -52,8 +51,7 @@ class HealthRule:
         return {key: text for key, text in named.items() if text}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HealthConfig:
+class HealthConfig(msgspec.Struct, frozen=True):
     """All that the key says; durations are seconds."""
 
     wait: bool = False

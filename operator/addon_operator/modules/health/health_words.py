@@ -5,11 +5,12 @@ its words, ``ControlPlaneReady`` into control, plane, ready, and the last that t
 kind is named here: kinds that say it in their own way have a rule in ``kinds.yaml``.
 """
 
-import dataclasses
 import enum
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.kernel.json_types import KubernetesObject
 
@@ -29,8 +30,7 @@ class Polarity(enum.IntEnum):
     ILL = 3
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Word:
+class Word(msgspec.Struct, frozen=True):
     """What one condition or field of an object says."""
 
     polarity: Polarity

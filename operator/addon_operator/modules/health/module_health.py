@@ -4,6 +4,9 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import msgspec
+from msgspec import structs
+
 from addon_operator.modules.health import pod_causes, resource_health
 
 DEADLINE_SECONDS: Final = 600.0
@@ -13,8 +16,7 @@ _HEALTHY: Final = resource_health.HealthState.HEALTHY
 _WORST_FIRST: Final = (resource_health.HealthState.FAILED, resource_health.HealthState.PROGRESSING)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ObservedHealth:
+class ObservedHealth(msgspec.Struct, frozen=True):
     """How one resource of a module is, and since when."""
 
     resource: str
@@ -43,8 +45,7 @@ class ObservedHealth:
         return ", ".join(filter(None, (f"{first}: {self.resource}", rest, self.lasts)))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleHealth:
+class ModuleHealth(msgspec.Struct, frozen=True):
     """How a module is."""
 
     state: resource_health.HealthState
@@ -100,7 +101,7 @@ def _after_deadline(observed: ObservedHealth, now: float, deadline: float) -> Ob
         return observed
     is_late = now - observed.since >= deadline
     failed = dataclasses.replace(observed.health, state=resource_health.HealthState.FAILED, fails_at=None)
-    return dataclasses.replace(
+    return structs.replace(
         observed, health=failed, lasts=f"for more than {_duration(deadline)}" if is_late else ""
     )
 

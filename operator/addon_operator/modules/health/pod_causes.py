@@ -1,9 +1,10 @@
 """Why the pods of something do not run, from what the cluster writes of them, in the words of its users."""
 
-import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.kernel.json_types import KubernetesObject
 
@@ -19,8 +20,7 @@ _BEFORE: Final = 30.0
 _INT64: Final = range(-(2**63), 2**63)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """Why something is not healthy, as the cluster writes."""
 
     text: str = ""

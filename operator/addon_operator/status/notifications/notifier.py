@@ -7,11 +7,11 @@ tried again for an hour; meanwhile a few more may wait behind it, and what does 
 import asyncio
 import collections
 import contextlib
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
 import prometheus_client
+from msgspec import structs
 
 from addon_operator.aio import turns, waiting, warn_once
 from addon_operator.kernel import clock, errors, fencing
@@ -305,7 +305,7 @@ class Notifier:
             failures += 1
             pause = max(answer.retry_after, PAUSES.after(failures, self._time.jitter()))
             if self._time.monotonic() + pause > ends:
-                return dataclasses.replace(answer, is_final=True)
+                return structs.replace(answer, is_final=True)
             outbox.problem = answer.problem
             self._outcomes.retried(outbox.target.name, answer.problem)
             await self._time.sleep(pause)

@@ -14,6 +14,8 @@ import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+import msgspec
+
 from addon_operator.documents import json_pointers, yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import clock, errors, json_types, names
@@ -103,8 +105,7 @@ class Target:
         return urllib.parse.urlsplit(self.url).hostname or ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NotifyConfig:
+class NotifyConfig(msgspec.Struct, frozen=True):
     """All that the file says."""
 
     targets: tuple[Target, ...] = ()

@@ -1,8 +1,9 @@
 """What is the matter with a module, in words that hold no values."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from addon_operator.engine import state
 from addon_operator.modules.health import resource_health
@@ -15,8 +16,7 @@ _TEXT_MAX: Final = 300
 _ROLLED_BACK: Final = "RolledBack"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """What is the matter with a module, for a person and without values, and what follows."""
 
     text: str = ""

@@ -4,7 +4,6 @@ An address is a secret: only the host of it is ever told.
 """
 
 import contextlib
-import dataclasses
 import errno
 import http
 import os
@@ -14,6 +13,7 @@ import urllib.request
 from typing import Any, Final
 
 import aiohttp
+import msgspec
 import yarl
 
 import addon_operator
@@ -43,8 +43,7 @@ _REASONS: Final = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What became of a try."""
 
     problem: str = ""

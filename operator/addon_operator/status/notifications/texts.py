@@ -11,6 +11,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from addon_operator.kernel import clock, names
 from addon_operator.status.notifications import notify_config, transitions
 
@@ -76,8 +78,7 @@ _MORE: Final[Mapping[Kind, str]] = {Kind.DRIFTED: "diff"}
 """Which command of ``module`` says more, if it is not ``describe``."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Which operator tells."""
 
     namespace: str
@@ -88,8 +89,7 @@ class Place:
         return f"{cluster}namespace {self.namespace}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """Something to be sent to one target; without items a test."""
 
     items: tuple[Item, ...]

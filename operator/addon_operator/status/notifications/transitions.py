@@ -6,9 +6,10 @@ lasted, and is told once. :meth:`Ledger.remembered` is kept in the Module's stat
 begins later goes on where this one was.
 """
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NotRequired, TypedDict
+
+import msgspec
 
 from addon_operator.aio import turns
 from addon_operator.engine import state
@@ -57,8 +58,7 @@ class Told(NamedTuple):
     since: float
 
 
-@dataclasses.dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """Something that began, and is over perhaps, but not everybody knows, or it may come back."""
 
     problem: problems.Problem
@@ -69,24 +69,23 @@ class _Open:
     """How often it began since then."""
     lasted: float = 0.0
     """For how many seconds it lasted before it came back last."""
-    settled: dict[str, float] = dataclasses.field(default_factory=dict)
+    settled: dict[str, float] = msgspec.field(default_factory=dict)
     """What of that was over for a target that was told so, by its name."""
     over: float | None = None
     ended: str = ""
     """Why it is over, if not because the module works again."""
-    told: dict[str, Told] = dataclasses.field(default_factory=dict)
+    told: dict[str, Told] = msgspec.field(default_factory=dict)
     """By the target's name."""
-    taken: set[str] = dataclasses.field(default_factory=set)
+    taken: set[str] = msgspec.field(default_factory=set)
     """Targets for which it is in a message on its way."""
-    given_up: set[str] = dataclasses.field(default_factory=set)
+    given_up: set[str] = msgspec.field(default_factory=set)
     """Targets that did not take it: they do not know of it. Not remembered, so that it is tried once more."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Module:
+class _Module(msgspec.Struct):
     namespace: str
-    open: dict[Kind, _Open] = dataclasses.field(default_factory=dict)
-    right: set[Kind] = dataclasses.field(default_factory=set)
+    open: dict[Kind, _Open] = msgspec.field(default_factory=dict)
+    right: set[Kind] = msgspec.field(default_factory=set)
     """What is known to be all right."""
     revision: int | None = None
     is_released: bool = False
@@ -94,8 +93,7 @@ class _Module:
     is_gone: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True):
     """Something that a target is to be told of a module; times are seconds since the epoch."""
 
     module: str
@@ -113,8 +111,7 @@ class Item:
     """How often it began since then."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """What is due, by the target's name, and when the next thing will be if nothing happens before."""
 
     due: Mapping[str, Sequence[Item]]

@@ -1,9 +1,10 @@
 """Reads a file of cases; what is wrong in it is told with file and line."""
 
-import dataclasses
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from addon_operator.documents import json_pointers, patterns, yaml_reading
 from addon_operator.hook_contract import violations
@@ -27,8 +28,7 @@ class CaseFileError(errors.ConfigurationError):
     """A file of cases is wrong; the text has all that is."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookCase:
+class HookCase(msgspec.Struct, frozen=True):
     """The hook that a case is about."""
 
     name: str
@@ -39,8 +39,7 @@ class HookCase:
     to: str | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Case:
+class Case(msgspec.Struct, frozen=True):
     """One test."""
 
     name: str

@@ -1,13 +1,13 @@
 """The API of a cluster in memory: for the operator's own client without HTTP, and for Helm with it."""
 
 import asyncio
-import dataclasses
 import json
 import pathlib
 import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 import orjson
 from aiohttp import web
 
@@ -23,8 +23,7 @@ _AGGREGATED_KIND: Final = "APIGroupDiscoveryList"
 _AGGREGATED: Final = f"application/json;g=apidiscovery.k8s.io;v=v2;as={_AGGREGATED_KIND}"
 
 
-@dataclasses.dataclass(slots=True)
-class GivenApi:
+class GivenApi(msgspec.Struct):
     """Answers requests over the given objects."""
 
     given: given_objects.GivenObjects

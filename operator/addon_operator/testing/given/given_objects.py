@@ -5,12 +5,12 @@ part of what a test sees afterwards.
 """
 
 import copy
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import jsonpatch
 import jsonpointer
+import msgspec
 
 from addon_operator.documents import json_documents
 from addon_operator.kube import paths
@@ -59,8 +59,7 @@ class _Key(NamedTuple):
     name: str
 
 
-@dataclasses.dataclass(slots=True)
-class _Stored:
+class _Stored(msgspec.Struct):
     body: dict[str, Any]
     uid: str
     version: int

@@ -1,10 +1,11 @@
 """The files of an operator under test: its modules, its settings, its log."""
 
-import dataclasses
 import os
 import pathlib
 from collections.abc import Sequence
 from typing import Final, Self
+
+import msgspec
 
 import addon_operator
 from addon_operator.devcluster import handle
@@ -17,8 +18,7 @@ from addon_operator.values import sources
 _INHERITED: Final = ("PATH", "HOME", "LANG", "TZ", "PYTHONPATH")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """One directory with everything; modules are links to what is tested."""
 
     root: pathlib.Path

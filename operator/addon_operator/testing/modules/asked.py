@@ -1,11 +1,11 @@
 """What the API server asks hooks under test: reviews of admission, and conversions of custom resources."""
 
-import dataclasses
 import functools
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from addon_operator.engine.bindings import hook_answers
@@ -57,8 +57,7 @@ _CHECKER: Final = violations.Checker(REVIEW)
 _SHOWN: Final = 3
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What a hook answered."""
 
     allowed: bool | None = None
@@ -68,8 +67,7 @@ class Answer:
     converted: Sequence[Mapping[str, Any]] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A question, and the context that tells it to the hook."""
 
     context: binding_contexts.Context

@@ -1,8 +1,9 @@
 """Why a hook under test runs: its binding, and what happened or is asked."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from addon_operator.engine import state
 from addon_operator.engine.bindings import triggers
@@ -29,8 +30,7 @@ _Asking = webhook_bindings.WebhookBinding | conversion_bindings.ConversionBindin
 _ADMISSION = "kubernetesValidating or kubernetesMutating"
 
 
-@dataclasses.dataclass(slots=True)
-class Given:
+class Given(msgspec.Struct):
     """What a run begins with."""
 
     values: module_values.Values
@@ -44,8 +44,7 @@ class Given:
     to: str | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True):
     """Why a hook runs, and what it is asked."""
 
     binding: str

@@ -1,13 +1,14 @@
 """Runs of hooks under test: the real process, with the files of a real run, over given objects."""
 
 import asyncio
-import dataclasses
 import logging
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import structlog
+from msgspec import structs
 
 from addon_operator.aio import waiting
 from addon_operator.documents import document_stream
@@ -49,8 +50,7 @@ class HookFailedError(errors.AddonOperatorError, AssertionError):
     """A hook failed, or what it gave back is wrong, and the test did not expect that."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookRun:
+class HookRun(msgspec.Struct, frozen=True):
     """What came of a run of a hook."""
 
     values: module_values.Values
@@ -220,9 +220,7 @@ class _Run:
                 await self._after_failure(failed)
         except errors.AddonOperatorError as wrong:
             error = str(wrong)
-        return dataclasses.replace(
-            self._result(written, lines.text, exit_code, error), **dataclasses.asdict(answer)
-        )
+        return structs.replace(self._result(written, lines.text, exit_code, error), **structs.asdict(answer))
 
     async def _take(self, ran: hook_processes.HookRunResult, why: hook_contexts.Reason) -> asked.Answer:
         """Apply the outputs, nothing of them if one is wrong, and return the answer."""

@@ -1,9 +1,10 @@
 """Values as the operator would have them: files, an edit of the ConfigMap, and what hooks set."""
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
+
+import msgspec
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, json_types, names
@@ -186,8 +187,7 @@ def check_for_helm(values: store.ValuesStore, module: model.Module) -> None:
         raise errors.ConfigurationError(f"{error}; {hint}") from error
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Enabled:
+class Enabled(msgspec.Struct, frozen=True):
     """Whether the operator would enable a module; true or false itself."""
 
     enabled: bool

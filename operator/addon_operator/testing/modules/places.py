@@ -1,8 +1,10 @@
 """Where a module under test lies, and what belongs to it: the modules beside it, and the global hooks."""
 
-import dataclasses
 import pathlib
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.commands import values_files
 from addon_operator.kernel import names
@@ -13,8 +15,7 @@ TESTS: Final = "tests"
 _OWN_PARTS: Final = (module_config.FILE, "hooks", "openapi", "enabled")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A directory of modules, and the global hooks beside it."""
 
     modules: pathlib.Path
@@ -29,7 +30,7 @@ class Place:
             {"modules_dirs": str(self.modules), "global_hooks_dir": str(self.global_hooks)},
             may_lack_global=True,
         )
-        return (found if self.modules.is_dir() else dataclasses.replace(found, modules_dirs=())).load()
+        return (found if self.modules.is_dir() else structs.replace(found, modules_dirs=())).load()
 
 
 def of_module(module: pathlib.Path) -> Place:

@@ -1,7 +1,8 @@
 """What a module's chart renders to, with Helm itself, over given objects."""
 
-import dataclasses
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import capabilities, command
@@ -22,8 +23,7 @@ _OF_REPOSITORIES: Final = ("chart_credentials", "chart_ca_file")
 """Settings of the operator that count for pulls in tests, too."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rendering:
+class Rendering(msgspec.Struct, frozen=True):
     """Renders charts of the modules of one directory."""
 
     runtime: runtime.Runtime

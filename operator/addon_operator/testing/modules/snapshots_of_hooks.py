@@ -1,9 +1,9 @@
 """What a hook sees of given objects: the snapshots of its bindings, and the events of a run."""
 
-import dataclasses
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from addon_operator.engine import state
@@ -41,8 +41,7 @@ class Seen(triggers.FollowedObjects):
         self._entries[binding] = entries
 
 
-@dataclasses.dataclass(slots=True)
-class Started:
+class Started(msgspec.Struct):
     """A binding that starts, for the one run that tells its hook so."""
 
     binding: bindings.KubernetesBinding

@@ -5,11 +5,12 @@ hooks wrote to are saved with it (never what they wrote): the values there are w
 places that the values Secret set, which nobody may see.
 """
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+import msgspec
 import orjson
+from msgspec import structs
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.kernel import json_types, names
@@ -24,15 +25,14 @@ EVERYWHERE: Final = ("",)
 Patches = Sequence[patches.ValuesPatch]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookPaths:
+class HookPaths(msgspec.Struct, frozen=True):
     """Where hooks wrote to, for one module's release; a place may not exist, if they removed something."""
 
     shared: tuple[str, ...] = ()
     """In ``global``, as JSON pointers with the section's key."""
     own: tuple[str, ...] = ()
     """In the module's section."""
-    switches: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    switches: Mapping[str, bool] = msgspec.field(default_factory=dict)
     """What global hooks say of modules, such as ``webEnabled``."""
     hidden: tuple[str, ...] = ()
     """What the values Secret set, in ``global`` and in the module's section: it stays hidden later."""
@@ -49,7 +49,7 @@ class HookPaths:
     def _shorter(self) -> "Iterator[HookPaths]":
         yield self
         for depth in _DEPTHS:
-            yield dataclasses.replace(self, hidden=_above(self.hidden, depth))
+            yield structs.replace(self, hidden=_above(self.hidden, depth))
         for depth in _DEPTHS:
             yield HookPaths(hidden=_above(self.hidden, depth), is_known=False)
         yield HookPaths(hidden=EVERYWHERE if self.hidden else (), is_known=False)

@@ -13,10 +13,12 @@ our own. What still grows without bound (thousands of different tests, or additi
 list from below) is finally replaced by the plain difference between the lower and the present values.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, cast
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.kernel import json_types
@@ -32,8 +34,7 @@ _STEP_WEIGHT: Final = 64
 _WRITES: Final = frozenset({"add", "replace", "remove"})
 
 
-@dataclasses.dataclass(slots=True)
-class _Plain:
+class _Plain(msgspec.Struct):
     """One operation without a condition; its value belongs to the log and may be changed in place."""
 
     step: patches.PatchStep
@@ -48,8 +49,7 @@ class _Plain:
         _applied(document, self.step)
 
 
-@dataclasses.dataclass(slots=True)
-class _Guarded:
+class _Guarded(msgspec.Struct):
     """Operations that count only if all tests before them hold."""
 
     tests: list[patches.PatchStep]
@@ -67,8 +67,7 @@ class _Guarded:
             self.effect.replay(document)
 
 
-@dataclasses.dataclass(slots=True)
-class _Sequence:
+class _Sequence(msgspec.Struct):
     """A patch whose tests stand between its operations."""
 
     sequence: list[patches.PatchStep]
@@ -90,12 +89,11 @@ class _Sequence:
 _Entry = _Plain | _Guarded | _Sequence
 
 
-@dataclasses.dataclass(slots=True)
-class _Node:
+class _Node(msgspec.Struct):
     """A place: the numbers of the entries that concern it, oldest first, and the places inside it."""
 
-    numbers: dict[int, None] = dataclasses.field(default_factory=dict)
-    children: dict[str, "_Node"] = dataclasses.field(default_factory=dict)
+    numbers: dict[int, None] = msgspec.field(default_factory=dict)
+    children: dict[str, "_Node"] = msgspec.field(default_factory=dict)
 
     def latest(self) -> int:
         """Return the highest number here, or -1."""
@@ -308,7 +306,7 @@ def _own(step: patches.PatchStep) -> patches.PatchStep:
 
 
 def _with_value(step: patches.PatchStep, value: json_types.JsonValue) -> patches.PatchStep:
-    return dataclasses.replace(step, operation={**step.operation, "value": value})
+    return structs.replace(step, operation={**step.operation, "value": value})
 
 
 def _weight(step: patches.PatchStep) -> int:

@@ -3,13 +3,13 @@
 Messages never contain values, because a patch may carry secrets.
 """
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import jsonpatch
 import jsonpointer
+import msgspec
 
 from addon_operator.documents import document_stream, json_documents, json_pointers
 from addon_operator.kernel import errors, json_types, names
@@ -28,8 +28,7 @@ class PatchError(errors.AddonOperatorError):
     """A hook's patch cannot be read, is not permitted, or does not apply; names operation and path."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PatchStep:
+class PatchStep(msgspec.Struct, frozen=True):
     """One operation with its pointers taken apart."""
 
     operation: Operation
@@ -53,8 +52,7 @@ class PatchStep:
         return (self.path,) if self.origin is None else (self.path, self.origin)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ValuesPatch:
+class ValuesPatch(msgspec.Struct, frozen=True):
     """What one run of a hook wants to change."""
 
     operations: tuple[Operation, ...]

@@ -11,6 +11,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
+
 from addon_operator.documents import json_documents, json_pointers, patterns, yaml_loader
 from addon_operator.kernel import json_types
 from addon_operator.values import coalescing
@@ -99,8 +101,7 @@ class ChartSchemas:
         return [one for one in violations if one.keys not in own] + missing
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SectionChart:
+class SectionChart(msgspec.Struct, frozen=True):
     """The chart that a section's values are for."""
 
     arrange: Callable[[json_types.JsonObject], json_types.JsonObject]

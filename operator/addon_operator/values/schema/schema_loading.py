@@ -4,10 +4,11 @@ A wrong file is an error here, with its position, not a surprise later. ``$ref``
 same file, and to any place of it or of a file beside it.
 """
 
-import dataclasses
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.documents import json_pointers, json_schemas, patterns, yaml_reading
 from addon_operator.kernel import errors
@@ -26,8 +27,7 @@ Raises a :class:`.ConfigurationError` for one that may not or cannot be read.
 """
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(msgspec.Struct, frozen=True):
     """What there is to say of a place in a schema file."""
 
     document: yaml_reading.Document
@@ -45,8 +45,7 @@ class Remark:
         return f"{self.document.where(self.path)}{key}: {self.text}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SchemaPart:
+class SchemaPart(msgspec.Struct, frozen=True):
     """A schema as it stands in a file: a whole file, or what a reference leads to."""
 
     document: yaml_reading.Document
@@ -180,8 +179,7 @@ class SchemaError(errors.ConfigurationError):
         return self.problems
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LoadedSchema:
+class LoadedSchema(msgspec.Struct, frozen=True):
     """A schema that can be used."""
 
     definition: dict[str, Any]

@@ -1,8 +1,10 @@
 """Which paths values can have, as schemas say, and a sample of what may stand there."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.documents import json_documents, json_pointers, patterns
 from addon_operator.kernel import json_types, names
@@ -31,8 +33,7 @@ NO_SAMPLE: Final = object()
 """Returned where a schema says too little to make up a value."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class UnknownKey:
+class UnknownKey(msgspec.Struct, frozen=True):
     """A key that a schema does not allow where a path has it."""
 
     index: int
@@ -46,8 +47,7 @@ class UnknownKey:
         return names.did_you_mean(path[self.index], self.known, otherwise)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """One schema that a value must keep to."""
 
     schema: schema_walk.SchemaObject
@@ -92,7 +92,7 @@ def _facets(way: _Way, definitions: schema_walk.SchemaObject) -> _Way:
         part = pending.pop()
         if (id(part.schema), part.is_closed) not in found:
             schema = schema_walk.dereference(part.schema, definitions)
-            found[id(part.schema), part.is_closed] = dataclasses.replace(part, schema=schema)
+            found[id(part.schema), part.is_closed] = structs.replace(part, schema=schema)
             pending += [_Part(each, is_closed=False) for each in schema.get("allOf", ())]
     return tuple(found.values())
 

@@ -3,10 +3,11 @@
 The language itself is behind a protocol; here is where in the values each rule applies, and what it is given.
 """
 
-import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, cast
+
+import msgspec
 
 from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types
@@ -97,8 +98,7 @@ class RuleEvaluator(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One rule of a schema."""
 
     expression: str
@@ -113,8 +113,7 @@ class Rule:
         return "oldSelf" in self.expression
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BrokenRule:
+class BrokenRule(msgspec.Struct, frozen=True):
     """A rule that does not hold for the value at a place."""
 
     path: json_pointers.Path
@@ -141,8 +140,7 @@ def _rule(item: Mapping[str, Any], keyword: str) -> Rule:
     return Rule(expression, message, keyword == _LENIENT)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RuleChecker:
+class RuleChecker(msgspec.Struct, frozen=True):
     """Walks values along their schema and evaluates every rule on the way."""
 
     evaluator: RuleEvaluator

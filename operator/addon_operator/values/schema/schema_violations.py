@@ -1,8 +1,10 @@
 """What is wrong with values: the places that a schema does not allow."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Final
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.documents import json_pointers
 from addon_operator.kernel import errors, json_types, names
@@ -18,8 +20,7 @@ MOST_COMPARED: Final = 100_000
 """Operations that are looked at for all places together, in up to half a second."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(msgspec.Struct, frozen=True):
     """One place in the values that the schema does not allow."""
 
     path: str
@@ -150,7 +151,7 @@ def of_patch(
     for each in violations:
         operation = finder.last_writing(each.keys)
         origin = origins.BEFORE if each in before else origins.by(operation) if operation else each.origin
-        found.append(dataclasses.replace(each, origin=origin))
+        found.append(structs.replace(each, origin=origin))
     return InvalidValuesError(found, patch.refusal)
 
 
@@ -160,6 +161,4 @@ def of_global(violation: Violation, chart_values: json_types.JsonObject) -> Viol
     if names.GLOBAL_KEY not in keys or json_pointers.exists(chart_values, keys):
         return violation
     above = keys[keys.index(names.GLOBAL_KEY) :]
-    return (
-        dataclasses.replace(violation, keys=above) if json_pointers.exists(chart_values, above) else violation
-    )
+    return structs.replace(violation, keys=above) if json_pointers.exists(chart_values, above) else violation

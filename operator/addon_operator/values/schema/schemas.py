@@ -5,12 +5,14 @@ Kubernetes uses it.
 """
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.documents import json_documents, json_pointers, json_schemas
 from addon_operator.kernel import json_types
@@ -163,8 +165,7 @@ def _shown(masked: Any, path: json_pointers.Path) -> str:  # noqa: ANN401  # any
 _NOTHING: Final = sensitive_keys.SensitiveKeys()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SectionSchemas:
+class SectionSchemas(msgspec.Struct, frozen=True):
     """The schemas of one section; without one, nothing is checked or filled."""
 
     config: Schema | None = None
@@ -210,7 +211,7 @@ class SectionSchemas:
     ) -> list[schema_violations.Violation]:
         """Return what is wrong with the section, without values that are hidden."""
         return (
-            [dataclasses.replace(one, value=self._shown(one)) for one in violations]
+            [structs.replace(one, value=self._shown(one)) for one in violations]
             if self.hidden
             else list(violations)
         )

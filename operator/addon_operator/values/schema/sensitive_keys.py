@@ -4,10 +4,12 @@ A name tells by its last word or words: ``adminPassword``, ``DB_PASSWORD`` and `
 ``existingSecret``, ``secretName``, ``passwordFile`` and ``tokenTTL`` do not.
 """
 
-import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
+
+import msgspec
+from msgspec import structs
 
 from addon_operator.kernel import json_types
 
@@ -45,8 +47,7 @@ _Tree: TypeAlias = "dict[str | None, _Tree]"
 _END: Final = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SensitiveKeys:
+class SensitiveKeys(msgspec.Struct, frozen=True):
     """What of a section is hidden."""
 
     paths: tuple[Path, ...] = ()
@@ -63,7 +64,7 @@ class SensitiveKeys:
 
     def by_name_alone(self, value: json_types.JsonValue) -> list[Path]:
         """Return the places of a section that are hidden only because a name says so."""
-        described = dataclasses.replace(self, by_name=False).masked(value)
+        described = structs.replace(self, by_name=False).masked(value)
         return list(_differing(described, self.masked(value), ()))
 
     def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:

@@ -1,9 +1,9 @@
 """Which certificate is made anew, and when."""
 
-import dataclasses
 import datetime as dt
 
 import pytest
+from msgspec import structs
 
 from addon_operator.admission.certificates import certificate_rotation as rotation
 from addon_operator.admission.certificates import certificates
@@ -66,7 +66,7 @@ def test_a_new_authority_signs_while_the_former_is_still_trusted() -> None:
 def test_a_damaged_server_is_signed_anew_by_the_same_authority(
     server: certificates.KeyPair,
 ) -> None:
-    repaired = advance(dataclasses.replace(FIRST, server=server), NOW)
+    repaired = advance(structs.replace(FIRST, server=server), NOW)
     assert repaired.authority == FIRST.authority
     assert certificates.is_signed_by(repaired.server.certificate, FIRST.authority.certificate)
     assert certificates.belong_together(repaired.server)
@@ -81,7 +81,7 @@ def test_a_damaged_server_is_signed_anew_by_the_same_authority(
     ],
 )
 def test_without_a_usable_authority_all_is_made_anew(authority: certificates.KeyPair) -> None:
-    state = dataclasses.replace(FIRST, authority=authority)
+    state = structs.replace(FIRST, authority=authority)
     assert not rotation.has_usable_authority(state, NOW)
     made = advance(state, NOW)
     assert certificates.is_signed_by(made.server.certificate, made.authority.certificate)

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.admission.certificates import certificate_store, path_keys
@@ -21,7 +22,7 @@ KIND = "MutatingWebhookConfiguration"
 OBJECT = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/addon-operator"
 SPEC = specs.WebhookSpec("pods.addon-operator.io", "/mutate-pods", ("CREATE",), "pods")
 WANTED = specs.WebhookConfiguration(specs.ConfigurationKind.MUTATING, "addon-operator", (SPEC,))
-NEWER = dataclasses.replace(WANTED, webhooks=(dataclasses.replace(SPEC, timeout_seconds=9),))
+NEWER = structs.replace(WANTED, webhooks=(structs.replace(SPEC, timeout_seconds=9),))
 ADDRESS = specs.ServiceAddress("system", "addon-operator")
 
 
@@ -389,7 +390,7 @@ async def test_a_guarded_path_follows_its_random_part_and_replicas_that_know_it_
     replicas: Replicas, stored: Stored
 ) -> None:
     trust = Bundle()
-    guarded = dataclasses.replace(WANTED, webhooks=(dataclasses.replace(SPEC, is_guarded=True),))
+    guarded = structs.replace(WANTED, webhooks=(structs.replace(SPEC, is_guarded=True),))
     both = [replicas.start(guarded, trust=trust) for _ in range(2)]
     for key in ("k1", "k2"):
         trust.key = key
@@ -459,7 +460,7 @@ async def test_a_new_bundle_makes_it_look_at_once(
     assert stored.writes == 1
 
 
-CHARTS = dataclasses.replace(WANTED, made_by_others=True)
+CHARTS = structs.replace(WANTED, made_by_others=True)
 EMPTY = api_server.an_object(
     KIND,
     "addon-operator",
@@ -467,7 +468,7 @@ EMPTY = api_server.an_object(
     "admissionregistration.k8s.io/v1",
     labels={"app.kubernetes.io/managed-by": "Helm"},
 )
-OWNED = dataclasses.replace(WANTED, namespace="system")
+OWNED = structs.replace(WANTED, namespace="system")
 NAMESPACE = {"metadata": {"name": "system", "uid": "1"}}
 
 
@@ -499,7 +500,7 @@ async def test_what_the_chart_has_removed_is_not_made_again(
 async def test_one_that_is_missing_does_not_hold_up_the_others(
     kube: client.KubeClient, stored: Stored, log: logs.Lines, clock: api_server.Pauses
 ) -> None:
-    missing = dataclasses.replace(CHARTS, name="missing")
+    missing = structs.replace(CHARTS, name="missing")
     registrar = registration.Registrar(
         kube, [missing, WANTED], ADDRESS, Bundle(), log, watches.shared(kube, Resting(clock))
     )
@@ -528,7 +529,7 @@ async def test_a_configuration_goes_away_with_the_namespace_of_the_operator(
 async def test_one_that_was_registered_without_an_owner_gets_it_beside_others(
     replicas: Replicas, stored: Stored, server: api_server.ApiServer
 ) -> None:
-    await replicas.start(dataclasses.replace(OWNED, namespace="")).ensure()
+    await replicas.start(structs.replace(OWNED, namespace="")).ensure()
     body = stored.body
     assert body is not None
     body["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": "system", "uid": "9"}]

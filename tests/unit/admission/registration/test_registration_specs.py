@@ -2,10 +2,10 @@
 
 import base64
 import copy
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from addon_operator.admission.registration import registration_specs as specs
 from tests.support import rows
@@ -42,8 +42,8 @@ VALIDATING = specs.WebhookConfiguration(specs.ConfigurationKind.VALIDATING, "add
 
 
 def webhooks(**changes: object) -> list[dict[str, Any]]:
-    webhook = dataclasses.replace(PODS, **changes)  # type: ignore[arg-type]  # fields by name
-    return specs.webhooks_of(dataclasses.replace(MUTATING, webhooks=(webhook,)), SERVICE, BUNDLE, "k")
+    webhook = structs.replace(PODS, **changes)
+    return specs.webhooks_of(structs.replace(MUTATING, webhooks=(webhook,)), SERVICE, BUNDLE, "k")
 
 
 def test_a_mutating_webhook_is_written_out() -> None:
@@ -129,7 +129,7 @@ def test_the_certificate_needs_the_names_that_are_called() -> None:
 
 def test_the_digest_tells_specifications_apart_but_not_certificates() -> None:
     assert specs.digest(MUTATING, SERVICE) == specs.digest(copy.deepcopy(MUTATING), SERVICE)
-    other = dataclasses.replace(MUTATING, webhooks=(dataclasses.replace(PODS, failure_policy="Fail"),))
+    other = structs.replace(MUTATING, webhooks=(structs.replace(PODS, failure_policy="Fail"),))
     assert specs.digest(other, SERVICE) != specs.digest(MUTATING, SERVICE)
     assert specs.digest(MUTATING, specs.url_address("https://x")) != specs.digest(MUTATING, SERVICE)
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import socket
 from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
+from msgspec import structs
 
 from addon_operator.admission.server import connections, site
 from tests.unit.admission import tls_clients
@@ -185,7 +185,7 @@ async def test_a_handshake_counts_as_a_connection_and_makes_room_for_the_api_ser
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Both ends of each are this process's, and many a machine allows 1024 open files.
-    monkeypatch.setattr(site, "CONNECTIONS", dataclasses.replace(site.CONNECTIONS, connections=20))
+    monkeypatch.setattr(site, "CONNECTIONS", structs.replace(site.CONNECTIONS, connections=20))
     async with tls_clients.running() as run, contextlib.AsyncExitStack() as stack:
         for _ in range(site.CONNECTIONS.connections + 1):
             _, writer = await asyncio.open_connection("127.0.0.1", run.site.port)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import io
 import json
 from collections.abc import AsyncIterator
@@ -10,6 +9,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import msgspec
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.admission import review_budget, review_shapes, reviews
@@ -393,9 +393,7 @@ async def test_requests_that_wait_for_hooks_leave_connections_to_pods(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # However long the machine takes for all of these handshakes, of which there are fewer here.
-    bounds = dataclasses.replace(
-        site.CONNECTIONS, request=600.0, connections=site.CONNECTIONS.connections // 16
-    )
+    bounds = structs.replace(site.CONNECTIONS, request=600.0, connections=site.CONNECTIONS.connections // 16)
     monkeypatch.setattr(site, "CONNECTIONS", bounds)
     gate = tls_clients.Gate()
     limits = msgspec.structs.replace(

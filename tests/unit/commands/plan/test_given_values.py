@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import structlog
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.commands.plan import given_values
@@ -121,7 +122,7 @@ async def test_values_of_a_running_operator_go_before_those_of_releases(world: W
 
 
 async def test_of_modules_that_the_operator_has_not_run_yet_the_releases_tell(world: World) -> None:
-    world.modules[inspected.KUBE_DNS] = dataclasses.replace(world.modules.pop(DB), name=inspected.KUBE_DNS)
+    world.modules[inspected.KUBE_DNS] = structs.replace(world.modules.pop(DB), name=inspected.KUBE_DNS)
     world.values.set_files([store.ModuleValues(name) for name in world.modules], ())
     world.releases[inspected.KUBE_DNS] = revision_inputs(
         {"kubeDns": {"a": 1}}, hook_values.HookPaths(own=("/kubeDns/a",)), revision=7

@@ -1,9 +1,9 @@
 """A plan for people."""
 
-import dataclasses
 import pathlib
 
 import pytest
+from msgspec import structs
 
 from addon_operator.commands.plan import plan_report
 from addon_operator.documents import manifest_diff
@@ -56,7 +56,7 @@ def test_some_releases_need_no_look(
 
 
 def test_a_disabled_module_whose_switch_cannot_be_read_is_not_known() -> None:
-    wrong = dataclasses.replace(module(), problem="web/values.yaml: cannot be read: Permission denied")
+    wrong = structs.replace(module(), problem="web/values.yaml: cannot be read: Permission denied")
     release = plan_report.without_release(wrong, made(), "", switch_is_unread=True)
     assert release is not None
     assert release.step is plan_report.PlanStep.UNKNOWN

@@ -1,12 +1,12 @@
 """Where binaries come from, and in which order."""
 
-import dataclasses
 import os
 import pathlib
 import threading
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.devcluster import errors, locations, locks
@@ -220,7 +220,7 @@ def test_the_cache_key_changes_with_whatever_changes_the_binaries(
     elif change == "processor":
         monkeypatch.setattr(components, "architecture", lambda: "riscv64")
     else:
-        component = dataclasses.replace(component, stamps=lambda _: {})
+        component = structs.replace(component, stamps=lambda _: {})
     assert binaries.cache_key(component, pin) != before
 
 

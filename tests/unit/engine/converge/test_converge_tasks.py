@@ -2,11 +2,11 @@
 
 import asyncio
 import collections
-import dataclasses
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.engine import events, module_states, state
@@ -129,19 +129,19 @@ async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
         "release old is purged: no module directory explains it, and an addon-operator made it",
     ]
     assert (await told(), states.withholds) == ([], False)
-    discovery.found = dataclasses.replace(observed, hidden_by="values.yaml, line 2: no")
+    discovery.found = structs.replace(observed, hidden_by="values.yaml, line 2: no")
     [line] = await told()
     assert line.startswith(
         "release old stays for now: no module directory explains it, but something on disk"
     )
     assert line.endswith(" is wrong: values.yaml, line 2: no")
     assert (await told(), states.withholds) == ([], True)
-    wanted = {WEB: dataclasses.replace(verdict, enabled=True)}
+    wanted = {WEB: structs.replace(verdict, enabled=True)}
     discovery.found = plan.Observed([module], wanted, {"web": True})
     [line] = await told()
     assert line.startswith("release web stays as it is, because module web has no chart any more")
     assert states[WEB].lost_chart == line
-    states.replace([dataclasses.replace(module, has_chart=True)])
+    states.replace([structs.replace(module, has_chart=True)])
     assert states[WEB].lost_chart == "", "it is back, and no discovery follows"
     assert (await told(), states.withholds) == ([], False)
 

@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.engine import events, module_states
@@ -319,7 +320,7 @@ async def test_a_release_is_left_over_when_a_second_look_after_the_first_converg
 
     async def purges() -> tuple[str, ...]:
         found = await look.take(observed)
-        return plan.plan_converge(dataclasses.replace(found, verdicts=verdicts)).purges
+        return plan.plan_converge(structs.replace(found, verdicts=verdicts)).purges
 
     assert await purges() == ()
     clock.now += 20

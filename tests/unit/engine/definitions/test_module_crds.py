@@ -1,6 +1,5 @@
 """When the definitions of a module are applied, and what is told when they cannot be."""
 
-import dataclasses
 import io
 import json
 import os
@@ -9,6 +8,7 @@ import tarfile
 
 import pytest
 import yaml
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.engine.definitions import module_crds
@@ -265,7 +265,7 @@ async def test_files_that_a_stock_chart_ignores_do_not_count_as_definitions(benc
     (crds / "kustomization.yaml").write_text("kind: Kustomization")
     (crds / "things.yaml").write_text(CRD % "things")
     (crds.parent / ".helmignore").write_text("# for kustomize\ncrds/kustomization.yaml\n")
-    bench.module = dataclasses.replace(
+    bench.module = structs.replace(
         bench.module, stock=model.StockChart(bench.module.path / "chart", module_config.ValuesScope.ROOT)
     )
     assert await applied_by(bench) == ["things"]
@@ -281,7 +281,7 @@ async def test_what_a_chart_has_beside_its_definitions_is_created_and_a_list_is_
     (crds / "listed.json").write_text(
         json.dumps({"kind": "List", "items": [yaml.safe_load(CRD % "listed"), yaml.safe_load(policy)]})
     )
-    bench.module = dataclasses.replace(
+    bench.module = structs.replace(
         bench.module, stock=model.StockChart(bench.module.path / "chart", module_config.ValuesScope.ROOT)
     )
     assert await applied_by(bench) == ["listed", "things"]

@@ -1,11 +1,11 @@
 """Which watches there are for the resources of releases, and what they tell."""
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
 import orjson
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.engine.drift import kind_watch, watched_resources
@@ -240,7 +240,7 @@ async def test_what_others_have_is_found_whatever_the_version_of_its_group() -> 
     resources = watching.resources_of(watching.Cluster())
     web = watching.wanted("r", resource=watching.ROLE) + watching.wanted("b", namespace="far")
     await resources.follow(watching.WEB, [*watching.wanted("a"), *web])
-    older = dataclasses.replace(watching.ROLE, api_version="rbac.authorization.k8s.io/v1beta1")
+    older = structs.replace(watching.ROLE, api_version="rbac.authorization.k8s.io/v1beta1")
     asked = [*watching.wanted("a", "x"), *watching.wanted("r", resource=older), *watching.wanted("b")]
     assert [each.name for each in resources.of_others(watching.DB, asked)] == ["a", "r"]
     assert resources.of_others(watching.WEB, asked) == ()
@@ -277,7 +277,7 @@ async def test_of_two_modules_that_give_up_the_same_the_second_one_is_the_last_t
 
 async def test_what_a_module_in_maintenance_has_is_its_own_and_is_not_looked_after(bench: Bench) -> None:
     resources = bench.resources
-    definition = dataclasses.replace(
+    definition = structs.replace(
         watching.ROLE, kind=crd_files.KIND, api_version=crd_files.API_VERSION, namespaced=False
     )
     asked = [*watching.wanted("a", "b"), *watching.wanted("things.x", resource=definition)]
@@ -306,7 +306,7 @@ async def test_objects_whose_kind_is_gone_are_told_from_those_whose_server_is_aw
     cluster = watching.Cluster()
     resources = watching.resources_of(cluster)
     gone, away, served = (
-        dataclasses.replace(watching.ROLE, kind=kind, api_version=api_version)
+        structs.replace(watching.ROLE, kind=kind, api_version=api_version)
         for kind, api_version in (
             ("Thing", "gone.example.com/v1"), ("Thing", "away.example.com/v1"), ("Thing", "apps/v1"),
         )
@@ -329,7 +329,7 @@ async def test_a_removal_waits_for_a_kind_that_may_be_back_in_a_moment() -> None
     resources = watched_resources.WatchedResources(
         cluster, kinds, watching.Probe(cluster), cluster.tell, places.ReleaseLocations("addons")
     )
-    thing = dataclasses.replace(watching.ROLE, kind="Thing", api_version="apps/v1")
+    thing = structs.replace(watching.ROLE, kind="Thing", api_version="apps/v1")
     with pytest.raises(api_errors.KubernetesError, match=r"Thing \(apps/v1\) is not served just now"):
         await resources.of_gone_kinds(watching.wanted("a", resource=thing))
 

@@ -1,11 +1,11 @@
 """Releases with healing: what is followed when, what absent resources lead to, and maintenance."""
 
 import asyncio
-import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable
 
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.engine import events
@@ -520,7 +520,7 @@ async def test_of_a_release_that_is_not_read_for_long_its_chart_says_what_waits(
 ) -> None:
     bench.helm.renders = (watching.DB,) if has_it else ()
     if why == "unreadable":
-        edge = dataclasses.replace(OTHER, config=module_config.ModuleConfig(namespace="edge"))
+        edge = structs.replace(OTHER, config=module_config.ModuleConfig(namespace="edge"))
         bench.modules.append(edge)
         for unreadable in (frozenset({"edge"}), frozenset[str](), frozenset({"edge"})):
             bench.helm.unreadable = unreadable

@@ -1,10 +1,10 @@
 """Keys that are probably misspelt are looked for once for each change."""
 
-import dataclasses
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.engine.modules import module_slips
@@ -45,6 +45,6 @@ async def test_slips_are_looked_for_once_for_each_change(tmp_path: pathlib.Path)
     values.set_config(sources.ConfigValues({values_key(WEB): {"colr": "blue"}}))
     assert await slips.of(web) == []
     values.set_config(sources.ConfigValues())
-    assert (await slips.of(dataclasses.replace(web)), worker.asked) == (said, 3)
+    assert (await slips.of(structs.replace(web)), worker.asked) == (said, 3)
     worker.is_lost = True
-    assert await slips.of(dataclasses.replace(web)) == [], "what is beyond the worker's bounds has none"
+    assert await slips.of(structs.replace(web)) == [], "what is beyond the worker's bounds has none"

@@ -1,11 +1,11 @@
 """What failed tries of a release left, and whether the next one is an installation."""
 
-import dataclasses
 import json
 import pathlib
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
@@ -150,7 +150,7 @@ async def test_what_others_have_what_is_kept_and_what_holds_data_is_not_deleted(
     world.live.put_own("kept", policy="keep")
     world.live.put_own("data", plural="persistentvolumeclaims")
     world.helm.render = lambda _: rendered("web")
-    await manager.ensure(dataclasses.replace(asked(module_dir), others=fakes.Others("shared")))
+    await manager.ensure(structs.replace(asked(module_dir), others=fakes.Others("shared")))
     assert world.live.deleted == []
     (told,) = (text for _, text in world.warnings if "stays" in text)
     assert "PersistentVolumeClaim data stays: it holds data" in told

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import pathlib
 import uuid
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 
 from addon_operator.helm import helm_errors, release_types, remembered
 from addon_operator.helm.releases import record_lists, releases
@@ -59,7 +59,7 @@ async def test_another_enabled_module_renders_only_charts_that_read_the_list(
     manager = world.manager()
     for listed in (["web"], ["db", "web"]):
         world.helm.calls.clear()
-        await manager.ensure(dataclasses.replace(asked(module_dir), enabled_modules=listed))
+        await manager.ensure(structs.replace(asked(module_dir), enabled_modules=listed))
     assert world.helm.verbs == verbs
 
 
@@ -98,7 +98,7 @@ async def test_upgrades_save_where_hooks_wrote_to_without_a_request_of_their_own
 
     async def released(size: int, places: str) -> list[str]:
         world.api.patches.clear()
-        request = dataclasses.replace(asked(module_dir, size=size), hook_places=places)
+        request = structs.replace(asked(module_dir, size=size), hook_places=places)
         await manager.ensure(request)
         given = await manager.revision_inputs(WEB)
         assert given is not None
@@ -742,7 +742,7 @@ async def test_what_an_upgrade_would_take_from_other_releases_is_taken_out_of_th
     )
     manager = world.manager()
     await manager.ensure(asked(module_dir))
-    request = dataclasses.replace(asked(module_dir, size=2), others=others)
+    request = structs.replace(asked(module_dir, size=2), others=others)
     world.helm.fail["upgrade"] = "not now"
     with pytest.raises(helm_errors.HelmError, match="helm upgrade failed"):
         await manager.ensure(request)

@@ -1,10 +1,10 @@
 """What failed is taken back, unless that would cost data, and is not tried again as it was."""
 
-import dataclasses
 import json
 import pathlib
 
 import pytest
+from msgspec import structs
 
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
@@ -70,7 +70,7 @@ async def test_it_is_not_tried_again_as_it_was_and_a_restart_knows_what_it_faile
         assert ERROR not in raised.value.without_values
     assert world.helm.calls == []
     world.helm.fail.clear()
-    insisting = dataclasses.replace(asked(module_dir, size=2), insists=True)
+    insisting = structs.replace(asked(module_dir, size=2), insists=True)
     assert (await manager.ensure(insisting)).revision == 4
     assert release.REJECTED_LABEL not in world.api.labels("web", 4)
 

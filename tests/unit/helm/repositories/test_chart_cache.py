@@ -1,12 +1,12 @@
 """The cache of charts that were pulled."""
 
 import asyncio
-import dataclasses
 import os
 import pathlib
 import time
 
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.helm import helm_errors
@@ -90,10 +90,8 @@ async def test_a_repository_that_hangs_holds_up_its_own_charts_only(
 ) -> None:
     monkeypatch.setattr(chart_cache, "NO_PATIENCE", 0.01)
     world.puller.go.clear()
-    versions = [
-        dataclasses.replace(WANTED, version=f"1.2.{number}") for number in range(chart_cache.AT_ONCE + 3)
-    ]
-    elsewhere = dataclasses.replace(WANTED, repository="oci://other.example.com")
+    versions = [structs.replace(WANTED, version=f"1.2.{number}") for number in range(chart_cache.AT_ONCE + 3)]
+    elsewhere = structs.replace(WANTED, repository="oci://other.example.com")
     with pytest.raises(helm_errors.ChartError, match="still being pulled"):
         await world.cache.ensure(world.module(), 0.01)
     async with asyncio.timeout(60):

@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.kernel import errors as kernel_errors
@@ -262,7 +263,7 @@ async def test_a_server_that_is_not_there_is_told_with_who_named_it_and_what_to_
 
 
 async def test_a_url_that_a_setting_gives_is_told_with_the_setting() -> None:
-    access = dataclasses.replace(of_a_kubeconfig("https://5"), server_override="https://5")
+    access = structs.replace(of_a_kubeconfig("https://5"), server_override="https://5")
     told = connection.sentence_of(TimeoutError(), "https://5", access)
     assert told.endswith(
         "did not answer in time; KUBE_SERVER or --kube-server names it: check the URL, and that it runs"

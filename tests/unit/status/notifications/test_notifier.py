@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 import prometheus_client
 import pytest
 from aiohttp import web
+from msgspec import structs
 from typing_extensions import override
 
 from addon_operator.aio import turns, waiting
@@ -199,7 +200,7 @@ async def test_a_refusal_is_final_until_the_target_is_corrected(bench: Bench) ->
 
 
 async def test_a_receiver_says_itself_when_to_ask_again(bench: Bench) -> None:
-    bench.post.answer = dataclasses.replace(BUSY, retry_after=300.0)
+    bench.post.answer = structs.replace(BUSY, retry_after=300.0)
     bench.fail("web")
     await bench.after(340)
     assert bench.post.tries == 1

@@ -1,7 +1,8 @@
 """What people read: what happened, where, since when, and what happens next."""
 
-import dataclasses
 import json
+
+from msgspec import structs
 
 from addon_operator.kernel import clock
 from addon_operator.status.notifications import notify_config, problems, texts, transitions
@@ -144,7 +145,7 @@ def test_each_kind_has_its_words(item: transitions.Item, told: list[str]) -> Non
 
 
 def test_what_came_back_is_told_with_how_often() -> None:
-    title, _, line, _ = read(dataclasses.replace(an_item(), times=3))
+    title, _, line, _ = read(structs.replace(an_item(), times=3))
     assert title == "web failed, 3 times"
     assert line.startswith("It has failed since 10:02 UTC (3 min), with 2 breaks: hook look.sh")
 
@@ -241,7 +242,7 @@ def test_a_cloud_event_is_signed_and_has_the_same_id_when_it_is_sent_again() -> 
     )
     assert one["data"]["cluster"] == "prod"
     assert first.headers["X-Signature"] != again.headers["X-Signature"]
-    others = [dataclasses.replace(item, over=NOW), dataclasses.replace(item, since=BEGIN + 1), an_item("db")]
+    others = [structs.replace(item, over=NOW), structs.replace(item, since=BEGIN + 1), an_item("db")]
     bodies = [texts.body(target, texts.Message((each,), NOW), PLACE) for each in others]
     assert len({one["id"], *(json.loads(body.content)["id"] for body in bodies)}) == 4
 

@@ -257,3 +257,41 @@ async def test_what_a_failed_try_brought_outlives_what_undoes_it(helm_site: Site
         await manager.remove(WEB)
         assert uids(site) == before
         assert site.revisions() == {}
+
+
+@pytest.mark.parametrize("event", ["pre-upgrade", "pre-install"])
+async def test_what_becomes_a_hook_of_helm_is_not_deleted_as_what_left_the_chart(
+    helm_site: Site, event: str
+) -> None:
+    site = helm_site
+    texts = {
+        "configmap": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hooked}\n",
+        "secret": "apiVersion: v1\nkind: Secret\nmetadata: {name: hooked}\n",
+        "pvc": CLAIM.replace("name: data", "name: hooked"),
+    }
+    hook = f"{{{{ if .Values.web.hook }}}}, annotations: {{helm.sh/hook: {event}}}{{{{ end }}}}"
+    for kind, text in texts.items():
+        site.write(f"templates/{kind}.yaml", text.replace("name: hooked", f"name: hooked{hook}"))
+    site.write(
+        "templates/leaving.yaml",
+        "{{ if not .Values.web.hook }}\n" + texts["configmap"].replace("hooked", "leaving") + "{{ end }}\n",
+    )
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(hook=""))
+        before = {kind: site.get(kind, "hooked")["metadata"]["uid"] for kind in texts}
+        await manager.ensure(site.asked(hook="yes"))
+        assert not is_there(site, "configmap", "leaving")
+        now = {kind: site.get(kind, "hooked")["metadata"]["uid"] for kind in texts}
+        # Helm deletes what its hook makes before it makes that: no hook, no deletion.
+        assert {kind for kind in texts if now[kind] == before[kind]} == (
+            set(texts) if event == "pre-install" else set()
+        )
+        assert marks(site, "pvc", "hooked") == (None, None)
+
+        # And back: what a hook made is the release's again.
+        await manager.ensure(site.asked(hook=""))
+        assert {kind: site.get(kind, "hooked")["metadata"]["uid"] for kind in texts} == now
+        await manager.ensure(site.asked(hook="yes", size=2))
+        assert all(is_there(site, kind, "hooked") for kind in texts)
+        await manager.ensure(site.asked(hook="yes", size=3))
+        assert all(is_there(site, kind, "hooked") for kind in texts)

@@ -79,26 +79,39 @@ def documents(manifest: str) -> list[str]:
 def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, ...]:
     """Return what the next manifest no longer has, whatever version of its API group it names.
 
+    What it has as one of Helm's hooks, if hooks are in it, is not dropped.
     ``namespace`` is that of the release.
     """
-    return exchanged(before, after, (), namespace)[1]
+    return exchanged(before, after, (), namespace).lost
 
 
-def exchanged(
-    before: str, after: str, tried: Sequence[str], namespace: str
-) -> tuple[
-    tuple[ManifestResource, ...],
-    tuple[ManifestResource, ...],
-    tuple[ManifestResource, ...],
-]:
-    """Return what the next manifest has and the last one has not, what only that has, and what only tries."""
+class Exchange(msgspec.Struct, frozen=True):
+    """How a manifest differs from the one before."""
+
+    gained: tuple[ManifestResource, ...] = ()
+    """What only the next manifest has."""
+    lost: tuple[ManifestResource, ...] = ()
+    """What only the last one has."""
+    of_tries: tuple[ManifestResource, ...] = ()
+    """What only tries since have."""
+    hooked: tuple[ManifestResource, ...] = ()
+    """What the last one has, and the next one has as Helm's hooks: that is not lost."""
+
+
+def exchanged(before: str, after: str, tried: Sequence[str], namespace: str) -> Exchange:
+    """Say what the next manifest, with its hooks, gains and loses; ``namespace`` is that of the release."""
     had, has = resources(before), resources(after)
     known, staying = ({each.identity(namespace) for each in known} for known in (had, has))
     more = dict.fromkeys(each for text in tried for each in resources(text))
-    return (
+    lost = tuple(each for each in had if each.identity(namespace) not in staying)
+    of_tries = tuple(each for each in more if each.identity(namespace) not in staying | known)
+    # Hooks are looked for only where something is missing: that reads all documents whole.
+    hooked = {each.identity(namespace) for each in hooks(after)} if lost or of_tries else set()
+    return Exchange(
         tuple(each for each in has if each.identity(namespace) not in known),
-        tuple(each for each in had if each.identity(namespace) not in staying),
-        tuple(each for each in more if each.identity(namespace) not in staying | known),
+        tuple(each for each in lost if each.identity(namespace) not in hooked),
+        tuple(each for each in of_tries if each.identity(namespace) not in hooked),
+        tuple(each for each in lost if each.identity(namespace) in hooked),
     )
 
 

@@ -115,3 +115,15 @@ def test_what_a_chart_drops_is_known_whatever_the_version_and_where_the_namespac
     before = role("a", "v1beta1") + role("b", "v1") + role("c", "v1")
     after = role("a", "v1") + role("b", "v1", ", namespace: addons") + role("c", "v1", ", namespace: far")
     assert [each.name for each in manifests.dropped(before, after, "addons")] == ["c"]
+
+
+def test_what_becomes_a_hook_of_helm_is_not_lost() -> None:
+    def config(name: str, more: str = "") -> str:
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}{more}}}\n---\n"
+
+    hook = ", annotations: {helm.sh/hook: pre-upgrade}"
+    after = config("a", f", namespace: addons{hook}") + config("c", hook) + config("d") + config("d", hook)
+    found = manifests.exchanged(config("a") + config("b") + config("d"), after, [config("c")], "addons")
+    assert [each.name for each in found.hooked] == ["a"]
+    assert [each.name for each in found.lost] == ["b"]
+    assert (found.gained, found.of_tries) == ((), ())

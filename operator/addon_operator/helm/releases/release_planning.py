@@ -124,15 +124,21 @@ class ReleasePlanner:
         return failed_tries.FailedTries(self.helm, self.records, self.live, request, retaining, self.calls)
 
     async def keep(
-        self, request: release_types.ReleaseRequest, record: release_records.Record, *losing: keeper.Source
+        self,
+        request: release_types.ReleaseRequest,
+        record: release_records.Record,
+        losing: keeper.Source,
+        hooked: Iterable[manifests.ManifestResource],
     ) -> tuple[manifests.ManifestResource, ...]:
         """Let Helm not delete what must stay of what it is about to drop; gives what it is to delete.
 
-        What others have, and what cannot be marked, is taken out of ``record``, from which Helm starts.
+        What others have, what cannot be marked, and what is ``hooked``, as one of Helm's hooks has it from
+        now on, is taken out of ``record``, from which Helm starts: a hook makes its object anew, without a
+        mark, before Helm deletes what left the manifest.
         """
         retaining = self.keeper_of(request.module, request.others, request.directory)
-        staying = await retaining.look(*losing)
-        spared = staying.others | await retaining.hold(staying)
+        staying = await retaining.look(losing)
+        spared = staying.others.union(await retaining.hold(staying), hooked)
         self.tell_kept(request.module, staying.kept.values())
         if spared:
             await self.records.rewrite(record, lambda text: manifests.without(text, spared.__contains__))

@@ -78,7 +78,7 @@ class ReleaseRun:
         """What Helm has just applied, with its hooks; empty if that is not known."""
         self._going: tuple[manifests.ManifestResource, ...] = ()
         self._gained: tuple[manifests.ManifestResource, ...] | None = None
-        self._lost: tuple[manifests.ManifestResource, ...] = ()
+        self._exchange = manifests.Exchange()
         self._tries = planner.tries_of(request)
 
     async def run(self) -> release_types.ReleaseOutcome:
@@ -198,11 +198,11 @@ class ReleaseRun:
         """
         with self._stopwatch.measured(release_types.Operation.CHECK):
             namespace = self._helm.places.of(self._request.module).namespace
-            gained, self._lost, of_tries = await asyncio.to_thread(
+            self._exchange = made = await asyncio.to_thread(
                 manifests.exchanged, had, manifest, self._tries.applied, namespace
             )
-            self._gained = gained
-            self._planner.left.moves.begin(self._request.module, gained, (*self._lost, *of_tries))
+            self._gained = made.gained
+            self._planner.left.moves.begin(self._request.module, made.gained, (*made.lost, *made.of_tries))
 
     async def _keep_live(
         self, plan: release_planning.ReleasePlan, before: str
@@ -325,19 +325,20 @@ class ReleaseRun:
             contextlib.suppress(helm_errors.ReleaseRecordError),
             self._stopwatch.measured(release_types.Operation.CHECK),
         ):
-            had, dropped = content.manifest, self._lost
+            had, exchange = content.manifest, self._exchange
             before, content, unserved = await self._planner.serve(before, content=content)
             self._had = content.manifest
             namespace = self._helm.places.of(self._request.module).namespace
             if had != self._had:
-                dropped = await asyncio.to_thread(manifests.dropped, self._had, manifest, namespace)
+                exchange = await asyncio.to_thread(manifests.exchanged, self._had, manifest, (), namespace)
             if self._helm.binary.major < left_over.APPLIES_SINCE:
                 less = await asyncio.to_thread(left_over.without_twins, self._had, manifest, namespace)
                 if less != self._had:
                     await self._records.rewrite(before, lambda _: less, is_other=False)
-            if going := tuple(dict.fromkeys((*dropped, *unserved))):
+            going = tuple(dict.fromkeys((*exchange.lost, *unserved)))
+            if going or exchange.hooked:
                 losing = keeper.Source(before.revision, content, going)
-                self._going = await self._planner.keep(self._request, before, losing)
+                self._going = await self._planner.keep(self._request, before, losing, exchange.hooked)
             if self._left_out:
                 # Helm would take it for what the chart has no more.
                 left_out = self._left_out

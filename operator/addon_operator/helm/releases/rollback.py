@@ -158,12 +158,11 @@ class Rollback:
         with contextlib.suppress(helm_errors.ForeignRecordError):
             last, now, unserved = await self._planner.serve(last)
             had, namespace = now.manifest, self._planner.helm.places.of(module).namespace
-            gained, dropped, _ = await asyncio.to_thread(
-                manifests.exchanged, had, content.manifest, (), namespace
-            )
-            self._planner.left.moves.begin(module, gained, dropped)
-            source = keeper.Source(last.revision, now, tuple(dict.fromkeys((*dropped, *unserved))))
-            await self._planner.keep(self._request, last, source)
+            made = await asyncio.to_thread(manifests.exchanged, had, content.with_hooks, (), namespace)
+            gained = made.gained
+            self._planner.left.moves.begin(module, gained, made.lost)
+            source = keeper.Source(last.revision, now, tuple(dict.fromkeys((*made.lost, *unserved))))
+            await self._planner.keep(self._request, last, source, made.hooked)
         await self._planner.calls.begin(self._request.module, "rollback", last.revision.number + 1)
         number, to = last.revision.number, target.revision.number
         await self._planner.calls.check_again(module, number, number, to)

@@ -77,14 +77,15 @@ def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: op
     assert (leads(first), leads(second)) == (True, False)
     assert second.get("/healthz").status == 200
     assert site.labels() == ["look.sh onStartup"], "a standby runs no hook"
+    # The API server warns of a field of the definition.
     second.wait_until(
-        lambda: '<li class="ready" id="m-web">' in second.get("/").text, "it shows what first wrote"
+        lambda: '<li class="attention" id="m-web">' in second.get("/").text, "it shows what first wrote"
     )
     page = second.get("/").text
     assert f"<code>kubectl -n {site.namespace} port-forward pod/first {second.port}</code>" in page
     assert 'class="operator attention"' in page
     assert "as the leader wrote them into their Module objects, last <time" in page
-    assert '<b id="count-ready">1</b>' in page
+    assert '<b id="count-attention">1</b>' in page
     assert "<dt>Revision</dt><dd>1</dd>" in page
     site.config(web="data: ''")
     # What stays is remembered before Helm is called.

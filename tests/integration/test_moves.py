@@ -103,6 +103,31 @@ def test_what_a_module_in_maintenance_has_stays_its_own_also_over_a_restart(
     operator.stop()
 
 
+def test_what_moves_to_a_module_with_files_newer_than_its_last_run_keeps_its_uid(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    site.use_helm(helm)
+    web = site.module("010-web", {"a": "'{{ .Values.web.a }}'"}, values="web: {a: b}\nwebEnabled: true")
+    db = site.module("020-db", {"a": "'{{ .Values.db.a }}'"}, values="db: {a: b}\ndbEnabled: true")
+    for name in ("moves", "goes"):
+        add(web, name, of="web")
+    operator = site.start().wait_ready()
+    before = uid(site, "moves")
+    for name in ("moves", "goes"):
+        (web / "templates" / f"{name}.yaml").unlink()
+    add(db, "moves", of="db")
+    # The run of web reads its files anew; nobody has told the operator of those of db.
+    site.config(web="{a: c}")
+    operator.wait_until(lambda: site.deployed() == {"web": 2, "db": 1}, "web has run")
+    operator.wait_idle()
+    assert uid(site, "moves") == before
+    site.config(db="{a: c}")
+    operator.wait_until(lambda: site.deployed() == {"web": 2, "db": 2}, "db has run")
+    operator.wait_until(lambda: site.data("goes") is None, "what nobody has goes")
+    assert (uid(site, "moves"), site.data("moves"), owner(site, "moves")) == (before, {"of": "db"}, "db")
+    operator.stop()
+
+
 _CLAIM: Final = """\
 apiVersion: v1
 kind: PersistentVolumeClaim

@@ -23,7 +23,7 @@ import enum
 import functools
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -210,22 +210,22 @@ class Converger:
             timers = self._timers or asyncio.get_running_loop()
             self._later = timers.call_later(LOOK_AGAIN, self._retry_request)
 
-    def to_run(self, also: Collection[names.ModuleName] = ()) -> Iterator[tuple[model.Module, bool]]:
-        """Yield the enabled modules that have yet to run, or to end a run, and whether a try has failed.
+    def to_run(self) -> Iterator[tuple[model.Module, bool]]:
+        """Yield the enabled modules, and of each whether a run that changes its release is on its way.
 
-        So it does with those that are named ``also``. As long as that is not known, these are all.
+        As long as that is not known, one is. A module whose try has failed may take for ever, and the files
+        of one that is neither planned nor queued may be newer than what was read of them.
         """
         states, progress = self._runner.states, self._progress
         is_known = self._wanted is None and (progress is None or progress.is_planned)
         planned = set(states.enabled) if not is_known else set() if progress is None else progress.planned
         queued = {
-            task.owner: task.attempts > 0
+            task.owner: task.attempts == 0
             for task in self._queue.tasks
             if task.kind is tasks.TaskKind.MODULE_RUN and task.waits_since is None
         }
         for name in states.enabled:
-            if name in planned or name in queued or name in also:
-                yield states[name].module, queued.get(name, False)
+            yield states[name].module, queued.get(name, name in planned)
 
     def will_run(self, module: names.ModuleName) -> bool:
         """Say whether a converge that is wanted or under way has yet to begin a run of the module."""

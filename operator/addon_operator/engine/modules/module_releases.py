@@ -130,10 +130,8 @@ class ModuleReleases:
         self._working: dict[names.ModuleName, asyncio.Task[Any]] = {}
         self._letting_go = asyncio.Lock()
         self._waiting: dict[places.ReleaseLocation, tuple[str, str]] = {}
-        self.to_run: Callable[[Collection[names.ModuleName]], Iterable[tuple[model.Module, bool]]] = (
-            lambda _: ()
-        )
-        """Gives these modules, and those that have yet to run, and whether a try of that has failed."""
+        self.to_run: Callable[[], Iterable[tuple[model.Module, bool]]] = tuple
+        """Gives the enabled modules, and of each whether a run that changes its release is on its way."""
 
     async def observe_all(self, modules: Collection[model.Module]) -> Mapping[str, bool]:
         """Return what each release goes by, and whether an addon-operator made it.
@@ -313,21 +311,22 @@ class ModuleReleases:
         """Name a module but this one that is new or changed and has yet to run; empty if there is none.
 
         So counts one of whose release nobody knows what it has, also the one that has just run, and one in
-        maintenance. With ``looks``, one that fails or is in maintenance, or whose release is not known for
-        long, counts only if its chart has something of what left releases.
+        maintenance; and one whose files are newer than its last run, although nobody has read that yet. With
+        ``looks``, one that fails, that has no run on its way, that is in maintenance, or whose release is not
+        known for long counts only if its chart has something of what left releases.
         """
         await self._followed.follow_new()
         unread = dict.fromkeys(self._followed.at_rest, True) | self._followed.unread
         unread = {name: lasts for name, lasts in unread.items() if looks or name != beside}
         if soon := next((name for name, lasts in unread.items() if not lasts), ""):
             return soon
-        for module, has_failed in self.to_run(unread):
+        for module, is_coming in self.to_run():
             name, lasts = module.name, module.name in unread
             is_there = name != beside and module.has_chart and not self._values.maintenance(name)
             if is_there or lasts:
                 try:
                     asked = await asyncio.to_thread(request_of, self._values.snapshot(name), module)
-                    by_chart = looks and (lasts or has_failed)
+                    by_chart = looks and (lasts or not is_coming)
                     if (lasts or await self._manager.is_due(asked)) and not (
                         by_chart and not await self._manager.may_gain(asked)
                     ):

@@ -49,6 +49,8 @@ class Manager(helm_releases.ReleaseManager):
         self.all_went = asyncio.Event()
         self.renders: tuple[ModuleName, ...] = ()
         """Modules whose charts have what left releases."""
+        self.has_newer_files = False
+        """Whether each module is due, also one without a run on its way."""
 
     @override
     async def remember(self) -> frozenset[str]:
@@ -104,6 +106,10 @@ class Manager(helm_releases.ReleaseManager):
     async def let_go(self, others_of: Callable[[ModuleName], release_types.Others]) -> None:
         self.has_left = False
         self.all_went.set()
+
+    @override
+    async def is_due(self, request: release_types.ReleaseRequest) -> bool:
+        return self.has_newer_files
 
     @override
     async def may_gain(self, request: release_types.ReleaseRequest) -> bool:
@@ -489,7 +495,7 @@ async def drop(bench: Bench, error: errors.AddonOperatorError | None = None) -> 
     bench.helm.error = error
     if error is not None:
         bench.releases.follow([watching.DB])
-    bench.releases.to_run = lambda also: [(OTHER, False)] if watching.DB in also else []
+    bench.releases.to_run = lambda: [(OTHER, not bench.helm.has_newer_files)]
     bench.helm.dropped, bench.helm.has_left = tuple(watching.wanted("a")), True
     await bench.releases.ensure(MODULE, "x", fresh=False)
 
@@ -514,12 +520,16 @@ async def test_what_a_release_that_cannot_be_read_may_have_too_is_not_deleted_be
 
 
 @pytest.mark.parametrize("has_it", [True, False])
-@pytest.mark.parametrize("why", ["maintenance", "foreign", "unreadable"])
+@pytest.mark.parametrize("why", ["maintenance", "foreign", "unreadable", "newer files"])
 async def test_of_a_release_that_is_not_read_for_long_its_chart_says_what_waits(
     bench: Bench, why: str, *, has_it: bool
 ) -> None:
     bench.helm.renders = (watching.DB,) if has_it else ()
-    if why == "unreadable":
+    if why == "newer files":
+        await bench.see(1)
+        bench.helm.has_newer_files = True
+        await drop(bench)
+    elif why == "unreadable":
         edge = structs.replace(OTHER, config=module_config.ModuleConfig(namespace="edge"))
         bench.modules.append(edge)
         for unreadable in (frozenset({"edge"}), frozenset[str](), frozenset({"edge"})):

@@ -287,7 +287,10 @@ class Keeper:
     def _is_of_others(self, live: manifests.Object, only_own: bool) -> bool:
         name, namespace = keeping.owner(live)
         if only_own:
-            return not keeping.is_own(live, self._place.name, self._place.namespace)
+            # A controller's objects bear the marks of what they were made for, as a ReplicaSet does.
+            owners = live["metadata"].get("ownerReferences") or ()
+            is_controlled = any(each.get("controller") for each in owners)
+            return is_controlled or not keeping.is_own(live, self._place.name, self._place.namespace)
         if not name or (name, namespace) == (self._place.name, self._place.namespace):
             return False
         # What releases of ours have, their manifests say: one that gave an object up leaves its mark on it.

@@ -141,13 +141,19 @@ async def test_what_others_have_what_is_kept_and_what_holds_data_is_not_deleted(
 ) -> None:
     volumes = rendered("data", kind="PersistentVolumeClaim")
     manager = await failed(
-        world, module_dir, rendered("moved", "stranger", "kept", "shared", "gone") + volumes
+        world, module_dir, rendered("moved", "stranger", "kept", "shared", "gone", "made") + volumes
     )
     helms = {"app.kubernetes.io/managed-by": "Helm"}
     world.live.put("moved", helms, release_name="other", release_namespace=fakes.NAMESPACE)
     world.live.put("stranger")
     world.live.put_own("shared")
     world.live.put_own("kept", policy="keep")
+    # By a controller, for an object of the release, as a ReplicaSet is.
+    world.live.put_own("made")
+    owner = {"kind": "Web", "name": "a", "uid": "1", "controller": True}
+    world.live.objects[f"/api/v1/namespaces/{fakes.NAMESPACE}/configmaps/made"]["metadata"][
+        "ownerReferences"
+    ] = [owner]
     world.live.put_own("data", plural="persistentvolumeclaims")
     world.helm.render = lambda _: rendered("web")
     await manager.ensure(structs.replace(asked(module_dir), others=fakes.Others("shared")))

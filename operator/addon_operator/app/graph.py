@@ -197,7 +197,7 @@ class Graph(health.Beginning):
             self._tell,
             on_failure=converge.OnFailure(self._settings.converge_on_failure),
         )
-        monitor.releases.to_run = converger.to_run
+        monitor.releases.coming_runs = converger.coming_runs
         running = engine.Engine(
             self._inbox,
             self._queues,

@@ -25,7 +25,8 @@ _LIST: Final = "List"
 _HIDDEN: Final = "***"
 _HIDDEN_BEFORE: Final = "*** (before)"
 _HIDDEN_AFTER: Final = "*** (after)"
-_HOOK: Final = "helm.sh/hook"
+HOOK: Final = "helm.sh/hook"
+"""Annotation of what Helm runs as a hook, with its events."""
 _TEST_EVENTS: Final = frozenset({"test", "test-success", "test-failure"})
 
 Object: TypeAlias = dict[str, Any]
@@ -141,7 +142,7 @@ def _is_test(document: ManifestDocument) -> bool:
 def _hook_events(document: ManifestDocument) -> frozenset[str]:
     metadata = (document.body or {}).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    events = annotations.get(_HOOK) if isinstance(annotations, dict) else None
+    events = annotations.get(HOOK) if isinstance(annotations, dict) else None
     return frozenset(event.strip() for event in events.split(",")) if isinstance(events, str) else frozenset()
 
 

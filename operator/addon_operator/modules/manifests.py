@@ -14,7 +14,6 @@ import yaml
 
 from addon_operator.documents import json_documents, manifest_diff, yaml_loader
 
-_HOOK: Final = "helm.sh/hook"
 POLICY: Final = "helm.sh/resource-policy"
 KEEP: Final = "keep"
 """The value of that annotation with which Helm leaves an object that it would delete."""
@@ -176,7 +175,7 @@ def is_hook(document: object) -> bool:
     """Say whether an object is one of Helm's hooks: it is no resource of a release."""
     metadata = document.get("metadata") if isinstance(document, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    return isinstance(annotations, Mapping) and _HOOK in annotations
+    return isinstance(annotations, Mapping) and manifest_diff.HOOK in annotations
 
 
 def _wanted_parts(text: str) -> dict[Any, Any] | None:

@@ -68,15 +68,11 @@ class _Read(msgspec.Struct, frozen=True):
         ]
 
 
-def _read(places: values_files.FilesToCheck) -> _Read:
-    return _Read(places, tuple(_modules(places)), chart_renders.readable(places))
-
-
 def of_all(
     all_places: Sequence[values_files.FilesToCheck], *, strict: bool = False
 ) -> values_check.ValuesReport:
     """Look at modules of several places, and leave out what comments in their files ignore."""
-    all_read = [_read(each) for each in all_places]
+    all_read = [_Read(each, tuple(_modules(each)), chart_renders.readable(each)) for each in all_places]
     reports = [_lint(each, strict=strict) for each in all_read]
     report = values_check.joined([*reports, _of_several(all_read)])
     known = lint_places.without_ignored(report.findings, _directories(all_read), _charts(all_read))

@@ -16,7 +16,7 @@ from addon_operator.documents import manifest_diff, yaml_writing
 _PARTS: Final = ("data", "stringData")
 _SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
 _ANNOTATIONS: Final = "annotations"
-_KEPT: Final = ("helm.sh/hook", "helm.sh/resource-policy")
+_KEPT: Final = (manifest_diff.HOOK, "helm.sh/resource-policy")
 _SOURCE: Final = "# Source: "
 _BYTES: Final = 12
 _UNREADABLE: Final = "# A document that is not an object: left out.\n"

@@ -210,7 +210,7 @@ class Converger:
             timers = self._timers or asyncio.get_running_loop()
             self._later = timers.call_later(LOOK_AGAIN, self._retry_request)
 
-    def to_run(self) -> Iterator[tuple[model.Module, bool]]:
+    def coming_runs(self) -> Iterator[tuple[model.Module, bool]]:
         """Yield the enabled modules, and of each whether a run that changes its release is on its way.
 
         As long as that is not known, one is. A module whose try has failed may take for ever, and the files

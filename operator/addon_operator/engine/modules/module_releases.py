@@ -130,7 +130,7 @@ class ModuleReleases:
         self._working: dict[names.ModuleName, asyncio.Task[Any]] = {}
         self._letting_go = asyncio.Lock()
         self._waiting: dict[places.ReleaseLocation, tuple[str, str]] = {}
-        self.to_run: Callable[[], Iterable[tuple[model.Module, bool]]] = tuple
+        self.coming_runs: Callable[[], Iterable[tuple[model.Module, bool]]] = tuple
         """Gives the enabled modules, and of each whether a run that changes its release is on its way."""
 
     async def observe_all(self, modules: Collection[model.Module]) -> Mapping[str, bool]:
@@ -320,7 +320,7 @@ class ModuleReleases:
         unread = {name: lasts for name, lasts in unread.items() if looks or name != beside}
         if soon := next((name for name, lasts in unread.items() if not lasts), ""):
             return soon
-        for module, is_coming in self.to_run():
+        for module, is_coming in self.coming_runs():
             name, lasts = module.name, module.name in unread
             is_there = name != beside and module.has_chart and not self._values.maintenance(name)
             if is_there or lasts:

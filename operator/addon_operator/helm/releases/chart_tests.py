@@ -2,15 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
-from addon_operator.documents import yaml_loader
+from addon_operator.documents import manifest_diff, yaml_loader
 from addon_operator.helm import helm_errors, release_types, verbs
 from addon_operator.helm.releases import hook_objects, release_planning
-
-_HOOK: Final = "helm.sh/hook"
 
 
 class ChartTests:
@@ -68,6 +66,6 @@ def _tests(text: str) -> Iterator[dict[str, Any]]:
     for each in found:
         metadata = each.get("metadata") if isinstance(each, dict) else None
         annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-        events = str((annotations or {}).get(_HOOK) or "").split(",")
+        events = str((annotations or {}).get(manifest_diff.HOOK) or "").split(",")
         if any(event.strip() in ("test", "test-success") for event in events):
             yield each

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import live_objects
 from addon_operator.kernel import names
@@ -17,7 +18,6 @@ from addon_operator.kube.discovery import discovery
 from addon_operator.modules import keeping, manifests
 from addon_operator.modules.health import pod_causes, resource_health
 
-_HOOK: Final = "helm.sh/hook"
 _JOB: Final = "Job"
 _WORK: Final = (_JOB, "Pod")
 _REMOVED: Final = frozenset(
@@ -158,7 +158,7 @@ async def _there(
                 body, _ = await live.get(module, resource)
             except (api_errors.NotFound, api_errors.Forbidden, discovery.NoSuchKind):
                 continue
-            if _HOOK in (body["metadata"].get("annotations") or {}):
+            if manifest_diff.HOOK in (body["metadata"].get("annotations") or {}):
                 found.append((resource, body))
     return found
 

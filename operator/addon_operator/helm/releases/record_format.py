@@ -31,7 +31,6 @@ UNREADABLE: Final = (
 )
 """What decoding raises for what is no release."""
 _SERVER_SIDE: Final = "ssa"
-_HOOK: Final = "helm.sh/hook"
 _DELETES: Final = "helm.sh/hook-delete-policy"
 _BEFORE_REMOVAL: Final = "pre-delete"
 _POLICIES: Final = ("before-hook-creation",)
@@ -131,9 +130,11 @@ def with_status(release: Release, status: str, description: str) -> Release:
 def runs_as_written(release: Release) -> bool:
     """Say whether Helm runs and deletes hooks when their manifests say so, and has nothing else as a hook."""
     held = manifest_diff.parse(str(release.get("manifest") or ""))
-    return not any(_written(each.body, _HOOK) for each in held) and all(
+    return not any(_written(each.body, manifest_diff.HOOK) for each in held) and all(
         len(written := manifest_diff.parse(str(hook.get("manifest") or ""))) == 1
-        and {*map(_event, _written(written[0].body, _HOOK))} == {*(hook.get("events") or ())} != set()
+        and {*map(_event, _written(written[0].body, manifest_diff.HOOK))}
+        == {*(hook.get("events") or ())}
+        != set()
         and (_written(written[0].body, _DELETES) or [*_POLICIES])
         == [*(hook.get("delete_policies") or _POLICIES)]
         for hook in release.get("hooks") or ()

@@ -495,7 +495,7 @@ async def drop(bench: Bench, error: errors.AddonOperatorError | None = None) -> 
     bench.helm.error = error
     if error is not None:
         bench.releases.follow([watching.DB])
-    bench.releases.to_run = lambda: [(OTHER, not bench.helm.has_newer_files)]
+    bench.releases.coming_runs = lambda: [(OTHER, not bench.helm.has_newer_files)]
     bench.helm.dropped, bench.helm.has_left = tuple(watching.wanted("a")), True
     await bench.releases.ensure(MODULE, "x", fresh=False)
 

@@ -34,6 +34,30 @@ def metric_lines(operator: operator_process.OperatorProcess, *names: str) -> set
     return {line for line in lines if line.removeprefix("# TYPE ").startswith(names)}
 
 
+def test_null_is_absent_and_keys_of_other_operations_and_unknown_ones_are_warnings(
+    site: operator_site.Site,
+) -> None:
+    made = f"apiVersion: v1, kind: ConfigMap, metadata: {{name: made, namespace: {site.namespace}}}"
+    objects = f"""
+        operation: CreateOrUpdate
+        object: {{{made}, data: {{a: "1"}}}}
+        namespace: null
+        subresource: null
+        jqFilter: .data
+        colour: red
+        """
+    metrics = '{"name": "from_jq", "action": "set", "value": 1, "group": null, "labels": null}'
+    body = write("KUBERNETES_PATCH_PATH", objects) + write("METRICS_PATH", metrics)
+    site.hook(site.global_hooks, "jq.sh", {"onStartup": 1}, body)
+    operator = site.start().wait_ready()
+    assert site.data("made") == {"a": "1"}
+    assert "from_jq" in operator.get("/metrics").text
+    for key in ("colour", "jqFilter"):
+        operator.wait_logged(f"the key '{key}' is not known here")
+    assert "the key 'namespace'" not in operator.log
+    operator.stop()
+
+
 def test_every_operation_changes_the_cluster(site: operator_site.Site) -> None:
     for name, data in (
         ("replace", "old=1"),

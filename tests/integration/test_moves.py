@@ -1,6 +1,8 @@
 """Objects that two modules have, and objects that move from one module to another."""
 
+import json
 import pathlib
+import shutil
 from typing import Final
 
 import pytest
@@ -148,6 +150,12 @@ metadata: {name: wrong}
 spec: {ports: [{port: 99999}]}
 {{ end }}
 """
+_BY_HOOK: Final = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: NAME, annotations: {helm.sh/hook: post-install}}
+webhooks: []
+"""
 _MOVING: Final = (("configmap", "moved"), ("pvc", "data"), ("secret", "password"))
 
 
@@ -191,6 +199,9 @@ def test_objects_that_move_to_another_module_keep_their_uids_whichever_runs_firs
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:
     operator, before = start_moving(site, helm)
+    planned = site.command("plan", "--set", "global.at=db", TAKE_OWNERSHIP="never").stderr
+    moves = "Secret password (with new random content), ConfigMap moved, PersistentVolumeClaim data: moves"
+    assert f"{moves} from module base to module db and is not deleted" in planned
     # The one that loses them runs first.
     site.config(**{"global": "{at: db}"})
     operator.wait_until(lambda: is_at(site, "db", "base"), "they have moved")
@@ -280,11 +291,34 @@ def test_a_renamed_module_takes_its_objects_along_whatever_take_ownership_says(
     old = site.module("010-old", {"a": "b"})
     add(old, "same", a="b")
     (old / "templates" / "data.yaml").write_text(_CLAIM)
+    (old / "templates" / "hook.yaml").write_text(_BY_HOOK.replace("NAME", site.namespace))
     operator = site.start(TAKE_OWNERSHIP="never", WATCH_MODULES="yes").wait_ready()
     before = uid(site, "same"), uid(site, "data", "pvc")
+    by_hook = uid(site, site.namespace, "validatingwebhookconfiguration")
+    renamed = site.root / "renamed"
+    shutil.copytree(site.modules, renamed)
+    (renamed / old.name).rename(renamed / "010-new")
+    see_planned(site, renamed)
     old.rename(site.modules / "010-new")
     operator.wait_until(lambda: set(site.revisions()) == {"new", "other"}, "it is renamed")
     operator.wait_idle()
     assert (uid(site, "same"), uid(site, "data", "pvc")) == before
     assert (owner(site, "same"), site.data("old")) == ("new", None)
+    assert "both have" not in operator.log
+    # The hook of the new release has made it anew, and it does not go with the old one.
+    assert uid(site, site.namespace, "validatingwebhookconfiguration") != by_hook
+    site.config(newEnabled="false")
+    operator.wait_until(lambda: set(site.revisions()) == {"other"}, "it is removed")
+    operator.wait_idle()
+    assert site.find("validatingwebhookconfiguration", site.namespace) is None
     operator.stop()
+
+
+def see_planned(site: operator_site.Site, renamed: pathlib.Path) -> None:
+    """What the new module has is neither deleted nor kept with the old one."""
+    planned = site.command("plan", "-o", "json", MODULES_DIR=str(renamed), TAKE_OWNERSHIP="never")
+    found = json.loads(planned.stdout)
+    assert [each["action"] for each in found["modules"]] == ["install", "nothing"]
+    assert found["losses"] == ["the removal of release old deletes 1 object (1 ConfigMap)"]
+    taken = "module new takes over ConfigMap same, PersistentVolumeClaim data from release old: they stay"
+    assert any(each.startswith(taken) for each in found["notes"])

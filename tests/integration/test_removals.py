@@ -1,5 +1,6 @@
 """Removals: beside all runs, in their order, taken back, refused by a chart, and waiting for finalizers."""
 
+import asyncio
 import pathlib
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ import pytest
 
 from addon_operator.devcluster import handle
 from tests.integration import helm_site, module_objects, operator_process, operator_site
+from tests.integration.helm_site import WEB
 
 pytestmark = pytest.mark.integration
 
@@ -159,6 +161,82 @@ def with_hooks_of_charts(site: operator_site.Site, operator: operator_process.Op
     operator.wait_logged("hooks of the chart made objects that Helm leaves: ConfigMap hooked-by-hook")
     assert site.find("validatingwebhookconfiguration", webhooks) is None
     assert site.data("hooked-by-hook") is not None
+
+
+ASKED: Final = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {{name: {space}-made{more}}}
+webhooks: []
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {{name: {space}-made{more}}}
+webhooks: []
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {{name: v1.made.{space}.example{more}}}
+spec:
+  group: made.{space}.example
+  version: v1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  insecureSkipTLSVerify: true
+  service: {{name: nobody, namespace: {space}}}
+"""
+"""What the API server asks, and who answers goes with the release."""
+
+
+def asked_for(space: str, event: str, word: str = "made") -> str:
+    more = f", annotations: {{helm.sh/hook: {event}}}" if event else ""
+    return ASKED.format(space=space, more=more).replace("made", word)
+
+
+async def test_of_what_hooks_made_only_goes_what_asks_who_went_with_the_release(
+    helm_site: helm_site.Site,
+) -> None:
+    site, space = helm_site, helm_site.namespace
+    kinds = ("validatingwebhookconfiguration", "mutatingwebhookconfiguration", "apiservice")
+
+    def there(word: str) -> tuple[str, ...]:
+        names = dict.fromkeys(kinds, f"{space}-{word}") | {"apiservice": f"v1.{word}.{space}.example"}
+        return tuple(kind for kind in kinds if site.find(kind, names[kind]))
+
+    # An upgrade would make them; no upgrade comes.
+    for word in ("older", "taken", "shared"):
+        site.write(f"templates/{word}.yaml", asked_for(space, "post-upgrade", word))
+    site.write("templates/made.yaml", asked_for(space, "post-install"))
+    site.write("templates/role.yaml", OF_HOOKS.partition("---\n")[2])
+    for document in asked_for(space, "", "older").split("---\n"):
+        site.apply(document)
+    made_at = site.get(kinds[0], f"{space}-older")["metadata"]["creationTimestamp"]
+    while site.create("configmap", "clock")["metadata"]["creationTimestamp"] == made_at:
+        site.delete("configmap", "clock")
+        await asyncio.sleep(0.1)
+    other = site.root / "other"
+    for name, text in {
+        "Chart.yaml": "apiVersion: v2\nname: other\nversion: 0.0.1\n",
+        "templates/taken.yaml": asked_for(space, "", "taken"),
+        "templates/shared.yaml": asked_for(space, "post-install", "shared"),
+    }.items():
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        (other / name).write_text(text)
+    stays = dict.fromkeys(("older", "taken", "shared"), kinds)
+    try:
+        async with site.manager() as manager:
+            await manager.ensure(site.asked())
+            site.run_helm("install", "other", str(other))
+            await manager.observe_all()
+            assert {word: there(word) for word in stays} == stays
+            assert there("made") == kinds
+            await manager.remove(WEB)
+        assert there("made") == ()
+        assert {word: there(word) for word in stays} == stays
+    finally:
+        site.delete("apiservice", *(f"v1.{word}.{space}.example" for word in ("made", *stays)), waits=False)
+    (told,) = (each for each in site.warnings if "hooks of the chart made objects that Helm leaves" in each)
+    assert "ConfigMap web-by-hook" in told
 
 
 def test_a_removed_module_waits_for_finalizers_without_a_task(

@@ -110,17 +110,26 @@ def _no_watch(_what: str, _reason: str) -> None:
     """Ignore it: nothing is watched."""
 
 
+def _placed(resource: manifests.ManifestResource, namespace: str) -> manifests.ManifestResource:
+    """Return what an object is called in all releases; ``namespace`` is that of its own."""
+    return structs.replace(resource, namespace=resource.namespace or namespace)
+
+
 class _Others(release_types.Others):
     """The releases as they would be."""
 
-    def __init__(self, owners: Mapping[manifests.ManifestResource, set[str]], release: str) -> None:
+    def __init__(
+        self, owners: Mapping[manifests.ManifestResource, set[str]], release: str, namespace: str
+    ) -> None:
         self._owners = owners
         self._release = release
+        self._namespace = namespace
 
     async def give_up(
         self, dropped: Sequence[manifests.ManifestResource]
     ) -> tuple[manifests.ManifestResource, ...]:
-        return tuple(each for each in dropped if self._owners.get(each, set()) - {self._release})
+        placed = {each: _placed(each, self._namespace) for each in dropped}
+        return tuple(each for each in dropped if self._owners.get(placed[each], set()) - {self._release})
 
 
 class _Planner:
@@ -223,7 +232,7 @@ class _Planner:
         if self._given_sources.hidden is not None or release not in self._releases:
             return ()
         module = self._modules.get(release)
-        others = _Others(self._owners, release)
+        others = _Others(self._owners, release, self._namespace_of(release))
         directory = module.chart_directory if module is not None and module.has_chart else None
         try:
             staying = await self._manager.preview_removal(release, others, directory)
@@ -416,8 +425,7 @@ class _Planner:
 
     def _have(self, module: model.Module, resources: Iterable[manifests.ManifestResource]) -> None:
         for each in resources:
-            default = self._manager.places.of(module.name).namespace
-            placed = structs.replace(each, namespace=each.namespace or default)
+            placed = _placed(each, self._namespace_of(module.name))
             self._owners.setdefault(placed, set()).add(module.name)
 
     def _shared(self) -> Iterator[str]:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from addon_operator.helm import command, helm_errors, release_types, verbs
@@ -128,12 +128,19 @@ class Uninstallation:
         """Delete what of Helm's hooks stands in everybody's way, and name what else they left."""
         module, live_objects = self._call.module, self._planner.live
         others = await self._others.give_up(of_hooks)
+        found = await live_objects.metadata(module, of_hooks)
+        in_the_way = {
+            each
+            for each, live in found.items()
+            if live and each not in others and keeping.goes_with_hooks(each, live, first)
+        }
+        going = in_the_way - await self._made_by_others(in_the_way) if in_the_way else in_the_way
         left: list[str] = []
-        for resource, live in (await live_objects.metadata(module, of_hooks)).items():
+        for resource, live in found.items():
             if not live or live["metadata"].get("deletionTimestamp"):
                 continue
             try:
-                if resource not in others and keeping.goes_with_hooks(resource, live, first):
+                if resource in going:
                     await live_objects.remove(module, resource, live)
                     continue
             except api_errors.ApiError as error:
@@ -142,6 +149,27 @@ class Uninstallation:
         if left:
             text = f"hooks of the chart made objects that Helm leaves: {names.listed(left, _NAMED_OF_HOOKS)}"
             self._planner.helm.warn(module, text)
+
+    async def _made_by_others(
+        self, of_hooks: Collection[manifests.ManifestResource]
+    ) -> frozenset[manifests.ManifestResource]:
+        """Return which of these objects, that are in no namespace, hooks of other releases make, too.
+
+        So does the release of a renamed module. Of a record that cannot be read, all of them may be.
+        """
+        theirs = set[tuple[str, str, str]]()
+        for name, record in self._records.known.items():
+            if name == self._call.module or not record.revision.exists:
+                continue
+            try:
+                hooks = (await self._records.content(record, whoever=True)).hooks
+            except api_errors.NotFound:
+                continue
+            except helm_errors.ReleaseRecordError:
+                return frozenset(of_hooks)
+            made = await asyncio.to_thread(manifests.hooks, "\n---\n".join(hooks)) if hooks else ()
+            theirs.update((each.group, each.kind, each.name) for each in made)
+        return frozenset(each for each in of_hooks if (each.group, each.kind, each.name) in theirs)
 
     async def take_back(self, record: release_records.Record) -> release_records.Record | None:
         """Take back what :meth:`run` began, and give the record as it is then.

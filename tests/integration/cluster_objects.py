@@ -37,6 +37,8 @@ _OF_NAMESPACES: Final[Mapping[str, tuple[str, str]]] = {
     "job": ("/apis/batch/v1", "jobs"),
     "lease": ("/apis/coordination.k8s.io/v1", "leases"),
     "module": ("/apis/addon-operator.io/v1alpha1", "modules"),
+    "poddisruptionbudget": ("/apis/policy/v1", "poddisruptionbudgets"),
+    "ingress": ("/apis/networking.k8s.io/v1", "ingresses"),
     "podpreset": ("/apis/settings.k8s.io/v1alpha1", "podpresets"),
     "role": (_RBAC, "roles"),
     "rolebinding": (_RBAC, "rolebindings"),

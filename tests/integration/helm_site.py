@@ -1,10 +1,7 @@
 """A module, a namespace and a real helm 3 or 4: the release manager without an operator around it."""
 
 import asyncio
-import base64
 import contextlib
-import gzip
-import json
 import os
 import pathlib
 import subprocess
@@ -23,7 +20,7 @@ from addon_operator.kernel import clock, json_types, names
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
-from tests.integration import cluster_objects, counted_helm
+from tests.integration import cluster_objects, counted_helm, helm_records
 from tests.support import programs
 
 WEB: Final = names.ModuleName("web")
@@ -136,12 +133,10 @@ class Site(cluster_objects.Objects):
 
     def set_status(self, number: int, status: str) -> None:
         """Leave a revision as a helm that was killed does: in its record and in the record's label."""
-        name = f"sh.helm.release.v1.web.v{number}"
-        content = base64.b64decode(base64.b64decode(self.get("secret", name)["data"]["release"]))
-        record = json.loads(gzip.decompress(content))
-        record["info"]["status"] = status
-        stored = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(record).encode()))).decode()
-        self.patch("secret", name, {"data": {"release": stored}, "metadata": {"labels": {"status": status}}})
+        helm_records.change(
+            self, "web", number, lambda found: {**found, "info": {**found["info"], "status": status}}
+        )
+        self.label("secret", f"sh.helm.release.v1.web.v{number}", {"status": status})
 
     def run_helm(self, *arguments: str) -> None:
         """Do something by hand; the operator's own calls are not counted."""

@@ -39,3 +39,31 @@ def wait_for(site: operator_site.Site, name: str, state: str, *words: str) -> No
         )
 
     operator_process.wait_until(is_so, f"{name} is {state} {words}")
+
+
+def break_api(site: operator_site.Site, api: str) -> None:
+    """Register a server for the API that does not answer, in the place of who serves it."""
+    group, _, version = api.partition("/")
+    name, kind = f"{version}.{group}", ("apiservice.apiregistration.k8s.io",)
+    spec = {
+        "group": group, "version": version, "groupPriorityMinimum": 1000, "versionPriority": 100,
+        "insecureSkipTLSVerify": True, "service": {"name": "nobody", "namespace": site.namespace},
+    }  # fmt: skip
+    if site.kubectl("get", *kind, name, "--ignore-not-found"):
+        # Not the label is left by which the API server knows those that it makes for definitions.
+        labels = {"kube-aggregator.kubernetes.io/automanaged": None}
+        patch = json.dumps({"metadata": {"labels": labels}, "spec": spec})
+        site.kubectl("patch", *kind, name, "--type=merge", f"--patch={patch}")
+        return
+    found = {
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": name}, "spec": spec,
+    }  # fmt: skip
+    site.cluster.run_kubectl("create", "-f", "-", stdin=json.dumps(found))
+
+
+def answers(site: operator_site.Site, api: str) -> bool:
+    """Whether the API is available."""
+    group, _, version = api.partition("/")
+    path = "--output=jsonpath={.status.conditions[0].status}"
+    return site.kubectl("get", "apiservice", f"{version}.{group}", "--ignore-not-found", path) == "True"

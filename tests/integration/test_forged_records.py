@@ -1,7 +1,5 @@
 """Who may edit Secrets in the namespace of a release makes the operator refuse, and never makes it act."""
 
-import base64
-import gzip
 import json
 from collections.abc import Callable
 from typing import Any, Final
@@ -9,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import module_objects, operator_process, operator_site
+from tests.integration import helm_records, module_objects, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -98,12 +96,7 @@ class Attack:
         self._site.label(self._kind, f"sh.helm.release.v1.{case}.v{number}", {"status": status}, self.edge)
 
     def _change(self, case: str, number: int, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        name = f"sh.helm.release.v1.{case}.v{number}"
-        stored = self._site.get(self._kind, name, self.edge)["data"]["release"]
-        is_secret = self._kind == "secret"
-        text = base64.b64decode(base64.b64decode(stored) if is_secret else stored)
-        changed = change(json.loads(gzip.decompress(text)))
-        self._site.patch(self._kind, name, {"data": {"release": self._stored(changed)}}, namespace=self.edge)
+        helm_records.change(self._site, case, number, change, driver=self._kind, namespace=self.edge)
 
     def mark(self, case: str, status: str) -> None:
         """Change the label alone."""
@@ -126,7 +119,7 @@ class Attack:
         labels = {"owner": "helm", "name": case, "version": label, "status": "deployed"}
         labels |= {"addon-operator.io/managed": "true", "addon-operator.io/revision": "1"}
         labels |= {"addon-operator.io/digest": "a" * 52, "addon-operator.io/operator": self._site.namespace}
-        body = {"metadata": {"labels": labels}, "data": {"release": self._stored(release)}}
+        body = {"metadata": {"labels": labels}, "data": {"release": helm_records.packed(release, self._kind)}}
         if self._kind == "secret":
             body["type"] = "helm.sh/release.v1"
         self._site.create(self._kind, f"sh.helm.release.v1.{case}.v{label}", body, namespace)
@@ -160,10 +153,6 @@ class Attack:
     def delete(self, case: str, label: str) -> None:
         """Delete a record, as a person does whom the operator has told so."""
         self._site.delete(self._kind, f"sh.helm.release.v1.{case}.v{label}", namespace=self.edge)
-
-    def _stored(self, release: dict[str, Any]) -> str:
-        text = base64.b64encode(gzip.compress(json.dumps(release).encode()))
-        return (base64.b64encode(text) if self._kind == "secret" else text).decode()
 
 
 def see_lies_refused(

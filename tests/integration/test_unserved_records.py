@@ -8,7 +8,7 @@ import pytest
 
 from addon_operator.devcluster import handle
 from addon_operator.helm import helm_errors
-from tests.integration import cluster_objects, module_objects, operator_site
+from tests.integration import cluster_objects, module_objects, operator_site, requiring
 from tests.integration.helm_site import WEB, Site
 
 pytestmark = pytest.mark.integration
@@ -119,14 +119,20 @@ def test_a_kind_that_is_away_for_a_moment_is_waited_for_by_name(site: operator_s
     site.config(webEnabled="true", goneEnabled="true")
     operator = site.start(ABSENCE="60s").wait_ready().wait_idle()
 
-    site.delete("crd", kind)
+    def both_wait(told: str) -> None:
+        operator.wait_until(
+            lambda: all(told in row["lastError"] for row in site.module_rows().values()), "both wait"
+        )
+        assert site.deployed() == {"web": 1, "gone": 1}
+
+    # The server of an APIService does not answer.
+    requiring.break_api(site, f"{group}/v1")
+    operator.wait_until(lambda: not requiring.answers(site, f"{group}/v1"), "it does not answer")
     site.config(web="a: two\n", goneEnabled="false")
-    told, both = f"the kind Thing ({group}/v1) is not served just now", {"web", "gone"}
-    operator.wait_until(
-        lambda: {each for each, row in site.module_rows().items() if told in row["lastError"]} == both,
-        "both wait",
-    )
-    assert site.deployed() == {"web": 1, "gone": 1}
+    both_wait(f"the API server did not get {kind} ")
+    site.delete("crd", kind)
+    site.delete("apiservice", f"v1.{group}")
+    both_wait(f"the kind Thing ({group}/v1) is not served just now")
     site.create("crd", kind, definition(group, NEW))
     operator.wait_until(lambda: site.deployed() == {"web": 2}, "both go on when it is back")
     operator.wait_until(lambda: site.find(kind, "web"), "its object comes back")

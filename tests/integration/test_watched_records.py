@@ -1,16 +1,13 @@
 """What others do to records of releases is noticed at once, and what is gone is put in order at once."""
 
-import base64
 import functools
-import gzip
-import json
 import pathlib
 from typing import Final
 
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import module_objects, operator_site
+from tests.integration import helm_records, module_objects, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -23,14 +20,7 @@ def record(name: str, number: int | str) -> str:
 
 def edit(site: operator_site.Site, driver: str, case: str, number: int | str = 1) -> str:
     """Have a record list nothing; what it said."""
-    name = record(case, number)
-    stored = str(site.get(driver, name)["data"]["release"])
-    text = base64.b64decode(base64.b64decode(stored) if driver == "secret" else stored)
-    changed = {**json.loads(gzip.decompress(text)), "manifest": ""}
-    packed = base64.b64encode(gzip.compress(json.dumps(changed).encode()))
-    written = (base64.b64encode(packed) if driver == "secret" else packed).decode()
-    site.patch(driver, name, {"data": {"release": written}})
-    return stored
+    return helm_records.change(site, case, number, lambda found: {**found, "manifest": ""}, driver=driver)
 
 
 @pytest.mark.slow

@@ -288,7 +288,9 @@ async def test_what_becomes_a_hook_of_helm_is_not_deleted_as_what_left_the_chart
         )
         assert marks(site, "pvc", "hooked") == (None, None)
 
-        # And back: what a hook made is the release's again.
+    # And back: what a hook made is the release's again, also where nothing is taken over.
+    site.take_ownership = release_types.TakeOwnership.NEVER
+    async with site.manager() as manager:
         await manager.ensure(site.asked(hook=""))
         assert {kind: site.get(kind, "hooked")["metadata"]["uid"] for kind in texts} == now
         await manager.ensure(site.asked(hook="yes", size=2))

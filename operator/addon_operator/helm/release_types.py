@@ -218,6 +218,8 @@ class Deployed(msgspec.Struct, frozen=True):
     revision: int
     manifest: str
     """What Helm applied, without its hooks."""
+    hooks: Sequence[str] = ()
+    """Manifests of Helm's hooks."""
     is_server_side: bool = False
     """Whether Helm made the objects by server-side apply."""
     is_busy: bool = False

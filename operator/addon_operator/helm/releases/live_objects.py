@@ -51,6 +51,8 @@ class Foreign(msgspec.Struct, frozen=True):
     """Whether an operator kept it when its release went or lost it."""
     is_own: bool = False
     """Whether it bears the marks of the release: Helm takes it for a part of it."""
+    is_by_hook: bool = False
+    """Whether it was made as one of Helm's hooks, of which nobody knows the release."""
     of: places.ReleaseLocation | None = None
     """The release that it bears the marks of."""
 
@@ -107,7 +109,8 @@ class LiveObjects:
             is_kept = keeping.is_marked(live)
             of = places.ReleaseLocation(str(owner[1]), str(owner[0])) if whose else None
             name = f"{resource}{whose}"
-            foreign.append(Foreign(resource, name, is_helms or is_ours, is_kept, is_own, of))
+            is_labelled, is_by_hook = is_helms or is_ours, manifests.is_hook(live)
+            foreign.append(Foreign(resource, name, is_labelled, is_kept, is_own, is_by_hook, of))
         return tuple(foreign)
 
     async def get(

@@ -493,6 +493,7 @@ class ReleaseRecords:
         return release_types.Deployed(
             record.revision.number,
             content.manifest,
+            content.hooks,
             content.is_server_side,
             is_busy=last.revision.is_busy,
             settled=content.hooks_ended,

@@ -550,8 +550,18 @@ class ReleaseRun:
         if not foreign and self._left_out:
             return ()
         is_labelled = policy is release_types.TakeOwnership.LABELLED
+        namespace, hooks = (
+            self._helm.places.of(self._request.module).namespace,
+            before.hooks if before else (),
+        )
+        of_hooks = {each.identity(namespace) for hook in hooks for each in manifests.hooks(hook)}
         ours = {*await self._request.others.bodies([each.resource for each in foreign])}
-        ours |= {each.resource for each in foreign if await self._is_of_gone_module(each)}
+        ours |= {
+            each.resource
+            for each in foreign
+            if (each.is_by_hook and each.resource.identity(namespace) in of_hooks)
+            or await self._is_of_gone_module(each)
+        }
         unlabelled = [
             each.name
             for each in foreign

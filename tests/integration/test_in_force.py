@@ -356,7 +356,7 @@ def test_what_others_make_of_records_and_module_objects_is_seen_and_put_right(
     assert "module suspend told" in shown.condition("told", "Ready")["message"]
     described = site.command("module", "describe", "told").stdout
     assert "Release:     revision 2\n" in described
-    assert "Record:      revision 2 of release told was made or changed by others" in described
+    assert "Changed by others:\n  revision 2 of release told was made or changed by others" in described
     assert site.data("told") == {"color": "brown"}
     assert site.command("module", "run", "told").returncode == 0
     operator.wait_until(lambda: site.data("told") == {"color": "green"}, "a run puts it right")

@@ -5,6 +5,7 @@ from typing import Final
 
 from addon_operator.cli import debug, printing
 from addon_operator.kernel import names
+from addon_operator.modules import findings
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTHY", "REVISION", "LAST RUN", "message")
 _SPARED: Final = ("ORDER", "LAST RUN", "REVISION")
@@ -114,29 +115,13 @@ def _one_text(said: Sequence[str]) -> str:
 
 def _besides(module: debug.Document) -> list[str]:
     """Return what is not as it should be besides the last error, and what a cure is waited for."""
-    drift, health = module.get("drift"), module.get("healthMessage") or ""
-    is_failed, wrong = module.get("health") == "Failed", module.get("wrongValues")
-    left_out = module.get("hooksLeftOut")
-    return [
-        health if is_failed else "",
-        module.get("foreignRecord") or "",
-        module.get("chartLost") or "",
-        f"not in force: {wrong}" if wrong else "",
-        module.get("editWaits") or "",
-        module.get("unmet") or "",
-        *not_registered(module.get("answering", ()), module["lastError"]),
-        *module.get("hooksFail", ()),
-        f"drifted: {drift}" if drift else "",
-        module.get("suspended") or "",
-        *_waits(module),
-        *held_back(module),
-        f"in maintenance: {module['maintenance']}" if module.get("maintenance") else "",
-        module.get("definitionsLeftOut") or "",
-        *module.get("bindingsWait", ()),
-        f"Go hooks never run here: {', '.join(left_out)}" if left_out else "",
-        f"with warnings: {'; '.join(warned)}" if (warned := module.get("warnings")) else "",
-        "" if is_failed else health,
-    ]
+    return findings.said([_without(module["lastError"], each) for each in module["findings"]], module["name"])
+
+
+def _without(error: str, found: findings.FindingRow) -> findings.FindingRow:
+    """Return a finding that does not say once more why something is so if the last error says it."""
+    what, _, why = found["message"].partition(": ")
+    return {**found, "message": f"{what}: see the last error"} if why and why in error else found
 
 
 def _reason(module: debug.Document) -> str:
@@ -149,15 +134,6 @@ def _reason(module: debug.Document) -> str:
 def _cure(module: debug.Document) -> list[str]:
     cure = module.get("cure")
     return [f"waits for {', '.join(cure)}"] if cure else []
-
-
-def _waits(module: debug.Document) -> list[str]:
-    others = module.get("waitsFor")
-    return [f"waits for {', '.join(others)}"] if others else []
-
-
-def _edit(module: debug.Document) -> list[str]:
-    return list(filter(None, [module.get("editWaits")]))
 
 
 def unhealthy(module: debug.Document) -> list[str]:
@@ -194,8 +170,7 @@ def _style(module: debug.Document) -> str:
     own = _STYLES.get(module["state"], "")
     if module["state"] != "Ready":
         return _HEALTH_STYLES["Failed"] if module.get("health") == "Failed" else own
-    wrong = module.get("wrongValues") or _wrong(module)
-    return _HEALTH_STYLES.get(module.get("health") or "", _ATTENTION if wrong else own)
+    return _HEALTH_STYLES.get(module.get("health") or "", _ATTENTION if _wrong(module) else own)
 
 
 def _resources(document: debug.Document, wide: bool) -> str:
@@ -232,9 +207,6 @@ def _difference(row: debug.Document) -> Iterator[str]:
         yield from (f"  {sign} {line}\n" for line in lines)
 
 
-_UNUSUAL: Final = (("Drift", "drift"), ("Record", "foreignRecord"), ("No chart", "chartLost"))
-
-
 def description(module: debug.Document) -> str:
     """Return all that is to know of one module."""
     return "".join(f"{line}\n" for line in [*_description_head(module), *_sections(module)])
@@ -251,13 +223,7 @@ def _description_head(module: debug.Document) -> Iterator[str]:
         ("State", module["state"]),
         *((("Since", _moment(since)),) if (since := module.get("since")) else ()),
         ("Health", ": ".join(filter(None, (module["health"], module["healthMessage"]))) or "-"),
-        *((title, said) for title, key in _UNUSUAL if (said := module.get(key))),
         ("Reason", _reason(module)),
-        *(
-            (("Suspended", suspended.removeprefix("suspended: ")),)
-            if (suspended := module.get("suspended"))
-            else ()
-        ),
         ("Order", module["order"]),
         *((("Requires", required),) if (required := _requirements(module)) else ()),
         *((("Chart", chart),) if chart else ()),
@@ -275,15 +241,13 @@ def _moment(moment: str | None) -> str:
 
 
 def _sections(module: debug.Document) -> Iterator[str]:
-    if wrong := module.get("wrongValues"):
-        yield from _section("Not in force", [wrong])
     yield from _section("Last error", module["lastError"].splitlines())
-    if left_out := module.get("definitionsLeftOut"):
-        yield from _section("Definitions left out", [left_out])
-    if hooks := module.get("hooksLeftOut"):
-        yield from _section("Left out hooks", [f"{file}: Go hooks never run here" for file in hooks])
-    if warnings := module.get("warnings"):
-        yield from _section("Warnings", warnings)
+    by_word: dict[str, list[str]] = {}
+    for each in module["findings"]:
+        since = [f"since {_moment(each['since'])}"] if each["since"] else []
+        by_word.setdefault(findings.kind_of(each).word, []).extend([each["message"], *since])
+    for word, lines in by_word.items():
+        yield from _section(word, lines)
     if running := module.get("runningHooks"):
         lines = [f"{each['hook']}, since {_moment(each['since'])}" for each in running]
         yield from _section("Running hooks", lines)
@@ -292,11 +256,8 @@ def _sections(module: debug.Document) -> Iterator[str]:
     hooks = module["hooks"]
     lines = ["not known yet"] if hooks is None else [line for hook in hooks for line in _hook(hook)]
     yield from _section("Hooks", lines)
-    if (held := module.get("heldBack")) is not None:
-        yield from _section("Held back", [*held_back(module), f"since {_moment(held['since'])}"])
-    yield from _section(
-        "Waiting", [*_cure(module), *_waits(module), *_edit(module), *module.get("bindingsWait", ())]
-    )
+    if cure := _cure(module):
+        yield from _section("Waiting", cure)
     if answering := module.get("answering"):
         told = [answering_text(each, module["lastError"]) for each in answering]
         yield from _section("Answers the API server", told)
@@ -353,14 +314,6 @@ def answering_text(bound: debug.Document, error: str = "") -> str:
     if why := bound["notRegistered"]:
         return f"{name} is not registered: {'see the last error' if why in error else why}"
     return f"{name} is registered" + (f", and did not answer the last request: {wrong}" if wrong else "")
-
-
-def not_registered(answering: Sequence[debug.Document], error: str) -> list[str]:
-    """Return one phrase per webhook and conversion that is not registered.
-
-    Those are left out of which ``error``, which is shown too, says why.
-    """
-    return [answering_text(each) for each in answering if each["notRegistered"] not in error]
 
 
 def shared_text(document: debug.Document) -> str:

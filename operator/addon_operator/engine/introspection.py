@@ -4,7 +4,7 @@ The names of the fields are those of the Go operator's debug endpoint where it h
 """
 
 from collections.abc import Callable, Container, Sequence
-from typing import Final, TypedDict
+from typing import Final, TypedDict, cast
 
 from addon_operator.aio import turns
 from addon_operator.engine import module_looks, module_states, state, tasks
@@ -13,7 +13,7 @@ from addon_operator.engine.hooks import running_hooks
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
-from addon_operator.modules import requirements, windows
+from addon_operator.modules import findings, requirements, windows
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -25,7 +25,7 @@ POSTPONED: Final = "postponed"
 
 
 class ModuleRow(TypedDict):
-    """One module."""
+    """One module; those of a running operator have what :func:`.findings.by_key` gives, too."""
 
     name: str
     description: str
@@ -40,25 +40,18 @@ class ModuleRow(TypedDict):
     """How its resources are: a value of :class:`.HealthState`; empty if that is not known."""
     healthMessage: str
     """Which resources are not healthy, and why."""
-    foreignRecord: str
-    drift: str
-    """Which resources somebody changed; empty if none."""
+    findings: list[findings.FindingRow]
+    """What else there is to know, the worst first."""
     reason: str
     """Why it is enabled or disabled, and for which modules it waits."""
     suspended: str
     """By whom, since when, until when and why somebody has it left alone; empty if nobody has."""
-    maintenance: str
-    """The mode in which Helm and healing leave it alone; empty if it is managed as usual."""
     requires: list[str]
     """What must be there: a range of versions of Kubernetes, APIs, modules."""
     hooks: int | None
     """``None`` until they printed their configuration."""
     lastRun: str | None
     """When the last run ended; RFC 3339, UTC."""
-    waitsFor: list[str]
-    """Modules that its next run waits for, and for its first run all before it that run or failed."""
-    wrongValues: str
-    """What is wrong with newer values and files that are not in force; without values."""
     lastError: str
     tries: int
     """How often in a row it failed."""
@@ -66,28 +59,10 @@ class ModuleRow(TypedDict):
     """When a failed run or removal is tried again; RFC 3339, UTC."""
     cure: list[str]
     """What it is tried again for sooner."""
-    chartLost: str
-    """That it has a release and no chart any more, and what to do."""
-    unmet: str
-    """What it requires of the cluster and does not find, although it is enabled."""
-    hooksFail: list[str]
-    """Hooks that fail on events and schedules, or give the API server no answer; without values."""
-    hooksLeftOut: list[str]
-    """Files of hooks that only the Go operator could run."""
-    notRegistered: str
-    """Which webhooks and conversions the API server does not ask, and why."""
-    definitionsLeftOut: str
-    """Which of its CustomResourceDefinitions are not in force, as those of other modules are."""
-    bindingsWait: list[str]
-    """Bindings that do not follow all of their objects, one sentence each."""
     waitingBindings: list[hook_bindings.WaitingBinding]
     answering: list[webhooks.AnsweringRow]
     """What its hooks are to answer the API server, and whether it asks."""
     heldBack: "HeldBackRow | None"
-    editWaits: str
-    """That an accepted edit is not applied yet, since when, and what it waits for; without values."""
-    warnings: list[str]
-    """What Helm and the API server warn of at its release; without values."""
     atHook: str
     """For which hook its run waits, of Helm or of ours, once that takes a while."""
     runningHooks: list[running_hooks.RunningHook]
@@ -286,7 +261,8 @@ class Introspection:
         enabled: Container[names.ModuleName],
         beside: state.Beside,
     ) -> ModuleRow:
-        return {
+        found = module.found(beside)
+        row: ModuleRow = {
             "name": module.module.name,
             "description": module.module.config.description,
             "release": module.module.release_title,
@@ -295,35 +271,23 @@ class Introspection:
             "state": str(module.status),
             "health": str(module.health_state or ""),
             "healthMessage": "" if module.health is None else module.health.message,
-            "foreignRecord": module.foreign_record,
-            "drift": "" if module.drift is None else module.drift.message,
+            "findings": [row for each in found for row in each.rows],
             "reason": module.reason,
             "suspended": "" if module.suspended is None else str(module.suspended),
             "requires": list(requirements.summary(module.module)),
             "hooks": None if module.hooks is None else len(module.hooks),
             "lastRun": _rfc3339(module.last_run),
-            "maintenance": module.shown_maintenance,
-            "waitsFor": list(beside.waits_for),
-            "wrongValues": module.not_in_force,
             "lastError": module.last_error,
             "tries": module.tries,
             "nextTry": _rfc3339(module.next_try),
             "cure": list(module.cure),
-            "chartLost": module.lost_chart,
-            "unmet": module.unmet,
-            "hooksFail": list(beside.failing_hooks),
-            "hooksLeftOut": list(module.go_hooks),
-            "notRegistered": module.not_registered,
-            "definitionsLeftOut": module.left_out_definitions,
-            "bindingsWait": list(beside.waiting_bindings),
             "waitingBindings": list(self._bindings.waiting(module.module.name)),
             "answering": self._bindings.answering(module.module.name),
             "heldBack": None if module.held_back is None else held_back_row(module.held_back),
-            "editWaits": beside.edit_waits,
-            "warnings": list(module.warned_of),
             "atHook": module.at_hook,
             "runningHooks": self.looks.running_of(module.module.name),
         }
+        return cast("ModuleRow", row | findings.by_key(found))
 
     async def _queue(self, queue: task_queue.TaskQueue) -> QueueRow:
         waiting = frozenset(queue.pending)
@@ -373,16 +337,6 @@ def held_back_row(held: windows.HeldBack) -> HeldBackRow:
     until = "" if held.confirm else clocks.rfc3339(held.until)
     since = clocks.rfc3339(held.since)
     return {"what": held.what, "until": until, "since": since, "confirm": held.confirm}
-
-
-def held_back_text(held: HeldBackRow | None) -> str:
-    """Say what waits for a window; empty if nothing does."""
-    return f"{windows.waiting(held['until'], held['confirm'])}: {held['what']}" if held else ""
-
-
-def waiting_text(others: Sequence[str]) -> str:
-    """Say for whom a module waits; empty if for nobody."""
-    return f"waits for {', '.join(others)}" if others else ""
 
 
 def _running_state(task: tasks.Task) -> str:

@@ -12,7 +12,7 @@ from addon_operator.helm.releases import left_objects
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import suspension
-from addon_operator.modules import model, windows
+from addon_operator.modules import findings, model, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health, resource_health
 from addon_operator.values import sources
@@ -241,10 +241,50 @@ class ModuleState(msgspec.Struct):
         hooks = f"{HOOKS_REFUSED}: {self.wrong_hooks}" if self.wrong_hooks else ""
         return "; ".join(filter(None, (self.wrong_values, files, hooks)))
 
-    @property
-    def warned_of(self) -> tuple[str, ...]:
-        """All that is warned of at its release, its values and its templates; without values."""
-        return (*self.warnings, *self.slips)
+    def found(self, beside: Beside | None = None) -> list[findings.Finding]:
+        """Return all that there is to know beside its runs, the worst first.
+
+        ``beside`` is what was found just now instead of :attr:`beside`.
+        """
+        beside, health, drift, held = beside or self.beside, self.health, self.drift, self.held_back
+        has_error = bool(self.last_error_without_values)
+        is_settled = self.status in (ModuleStatus.READY, ModuleStatus.FAILED) or has_error
+        of_health = {
+            resource_health.HealthState.FAILED: findings.UNHEALTHY,
+            resource_health.HealthState.PROGRESSING: findings.PROGRESSING,
+        }
+        found = [
+            findings.Finding(findings.CHANGED_BY_OTHERS, [self.foreign_record]),
+            findings.Finding(findings.CHART_LOST, [self.lost_chart]),
+            findings.Finding(findings.WRONG_VALUES, [self.wrong_values]),
+            findings.Finding(findings.WRONG_FILES, [self.wrong_files and f"{REFUSED}: {self.wrong_files}"]),
+            findings.Finding(
+                findings.WRONG_HOOKS, [self.wrong_hooks and f"{HOOKS_REFUSED}: {self.wrong_hooks}"]
+            ),
+            findings.Finding(findings.EDIT_WAITS, [beside.edit_waits], self.edit_since),
+            findings.Finding(findings.REQUIRES_NOT_MET, [self.unmet]),
+            # A run that has not come that far is under way, and nothing is wrong yet.
+            findings.Finding(findings.NOT_REGISTERED, [self.not_registered if is_settled else ""]),
+            findings.Finding(findings.HOOK_FAILS, beside.failing_hooks),
+            findings.Finding(findings.MAINTENANCE, [self.shown_maintenance]),
+            findings.Finding(findings.DEFINITIONS_LEFT_OUT, [self.left_out_definitions]),
+            findings.Finding(findings.BINDING_WAITS, beside.waiting_bindings),
+            findings.Finding(findings.HOOK_LEFT_OUT, self.go_hooks),
+            findings.Finding(findings.WARNED, self.warnings),
+            findings.Finding(findings.MISSPELT, self.slips),
+            findings.Finding(findings.WAITS, beside.waits_for),
+        ]
+        if health is not None and (kind := of_health.get(health.state)) is not None:
+            found.append(findings.Finding(kind, [health.message or "a resource is not healthy"]))
+        if drift is not None:
+            kind = findings.LEFT_OVER if drift.is_left else findings.DRIFTED
+            found.append(findings.Finding(kind, [drift.message]))
+        if held is not None:
+            found.append(findings.Finding(findings.HELD_BACK, [str(held)], held.since))
+        if self.suspended is not None:
+            told = str(self.suspended).removeprefix("suspended: ")
+            found.append(findings.Finding(findings.SUSPENDED, [told], self.suspended.since))
+        return findings.worst_first(found)
 
     @property
     def shown_maintenance(self) -> str:
@@ -292,30 +332,15 @@ class ModuleState(msgspec.Struct):
             # First, as tables cut what is long.
             parts = (str(self.suspended), self.verdict, self.lacks, waits)
         else:
-            parts = (self.verdict, self.lacks, waits, maintenance_text(self.shown_maintenance))
+            mode = self.shown_maintenance
+            alone = findings.MAINTENANCE.sentence.format(mode) if mode else ""
+            parts = (self.verdict, self.lacks, waits, alone)
         self.reason = "; ".join(filter(None, parts))
 
 
 def next_try(cure: Sequence[str]) -> tuple[str, str]:
     """Return what stands before and behind the moment of a next try; ``cure``: what it is made sooner for."""
     return "next try ", f", or sooner: it waits for {', '.join(cure)}" if cure else ""
-
-
-def maintenance_text(mode: str) -> str:
-    """Say that Helm and healing leave a module alone in a mode; empty without one."""
-    return f"in maintenance ({mode}): Helm and healing leave it alone" if mode else ""
-
-
-def left_out_text(files: Sequence[str]) -> str:
-    """Say which hooks never run here, and what to do; empty if there are none."""
-    if not files:
-        return ""
-    return f"Go hooks never run here: {', '.join(files)}: write them anew in another language, or remove them"
-
-
-def warnings_text(warnings: Sequence[str]) -> str:
-    """Say of what is warned; empty if of nothing."""
-    return f"with warnings: {'; '.join(warnings)}" if warnings else ""
 
 
 class ConvergeState(enum.Enum):

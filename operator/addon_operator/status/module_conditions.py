@@ -11,18 +11,18 @@ its hooks work on events, ``Warnings`` whether Helm or the API server warn of so
 Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
 from addon_operator.engine import state
 from addon_operator.kernel import clock, shown_texts
-from addon_operator.modules import windows
+from addon_operator.modules import findings, windows
 from addon_operator.modules.health import resource_health
 from addon_operator.status import condition_times
 
-_MESSAGE_MAX: Final = 2048
+MESSAGE_MAX: Final = 2048
 TYPES: Final = (
     "Enabled",
     "Ready",
@@ -72,19 +72,23 @@ class _Said(msgspec.Struct, frozen=True):
 
 
 def _all_said(module: state.ModuleState) -> Iterator[tuple[str, _Said]]:
+    found = module.found()
+    by_condition: dict[str, list[findings.Finding]] = {type_: [] for type_ in ("", *TYPES)}
+    for each in found:
+        by_condition[each.kind.condition].append(each)
     said = (
         _enabled(module),
-        _ready(module),
+        _ready(module, found),
         _healthy(module),
         _drifted(module),
         _reconciling(module),
         _stalled(module),
-        _config_valid(module),
-        _definitions_in_force(module),
+        _config_valid(by_condition["ConfigValid"]),
+        _definitions_in_force(by_condition["DefinitionsInForce"]),
         _webhooks_registered(module),
-        _requires(module),
-        _hooks_work(module),
-        _warnings(module),
+        _requires(module, by_condition["Requires"]),
+        _hooks_work(module, by_condition["HooksWork"]),
+        _warnings(module, by_condition["Warnings"]),
         _left_to_people(module),
     )
     return zip(TYPES, said, strict=True)
@@ -103,7 +107,7 @@ def conditions(module: state.ModuleState, since: condition_times.Times, generati
             type=type_,
             status=each.status,
             reason=each.reason,
-            message=one_line(each.message, _MESSAGE_MAX),
+            message=one_line(each.message, MESSAGE_MAX),
             observedGeneration=generation,
             lastTransitionTime=since[type_].at,
         )
@@ -115,13 +119,8 @@ _Status = state.ModuleStatus
 STALLED_TRIES: Final = 3
 """After so many tries in a row that failed, a module is stalled."""
 RUN_FAILED: Final = "Failed"
-CHANGED_BY_OTHERS: Final = "ChangedByOthers"
 DELETE_FAILED: Final = "DeleteFailed"
-_WAITS_FOR_WINDOW: Final = "WaitsForWindow"
 _WAITS_FOR_CONFIG: Final = "WaitsForConfigMap"
-_WAITS_FOR_MODULES: Final = "WaitsForModules"
-_EDIT_WAITS: Final = "EditWaits"
-_WARNED: Final = "Warned"
 _UNDER_WAY: Final = {
     _Status.PENDING: "The module has not run yet.",
     _Status.RUNNING: "The module is running.",
@@ -138,13 +137,15 @@ def _enabled(module: state.ModuleState) -> _Said:
     return _Said("True", "Enabled", module.reason)
 
 
-def _ready(module: state.ModuleState) -> _Said:
+def _ready(module: state.ModuleState, found: Sequence[findings.Finding]) -> _Said:
     error = module.last_error_without_values
     if module.status is _Status.READY:
-        besides = list(_besides(module))
-        reason = besides[0][0] if besides else "RunSucceeded"
-        told = "; ".join(["The last run succeeded", *(text.removesuffix(".") for _, text in besides)])
-        return _Said("False" if module.foreign_record else "True", reason, f"{told}.")
+        told = findings.said([row for each in found for row in each.rows], module.module.name)
+        return _Said(
+            "False" if any(each.kind.is_unready for each in found) else "True",
+            found[0].reason if found else "RunSucceeded",
+            "; ".join(["The last run succeeded", *(text.removesuffix(".") for text in told)]) + ".",
+        )
     if (held := module.held_back) is not None and _is_why(module, held):
         return _Said("False", held.reason, error or f"The module is disabled; {held}.")
     if module.status is _Status.DISABLED:
@@ -174,17 +175,21 @@ def _waits_for_run(module: state.ModuleState) -> _Said:
         begin = f"{begin.removesuffix('.')}; {module.at_hook}."
     if waiting and module.status is _Status.RUNNING:
         is_older = module.edits_seen != module.edits
-        return _Said("Unknown", _EDIT_WAITS if is_older else reason, f"{begin.removesuffix('.')}; {waiting}.")
+        return _Said(
+            "Unknown",
+            findings.EDIT_WAITS.type if is_older else reason,
+            f"{begin.removesuffix('.')}; {waiting}.",
+        )
     if module.status is not _Status.PENDING:
         return _Said("Unknown", reason, begin)
-    kept = {"Suspended": module.suspended, _WAITS_FOR_WINDOW: module.held_back}
-    told = {why: str(each) for why, each in kept.items() if each is not None}
+    kept = {findings.SUSPENDED: module.suspended, findings.HELD_BACK: module.held_back}
+    told = {kind.type: str(each) for kind, each in kept.items() if each is not None}
     if module.awaits_config:
         told = {_WAITS_FOR_CONFIG: f"it {state.AWAITS_CONFIG}"} | told
     if module.beside.waits_for:
-        told[_WAITS_FOR_MODULES] = f"it waits for {', '.join(module.beside.waits_for)}"
+        told[findings.WAITS.type] = f"it waits for {', '.join(module.beside.waits_for)}"
     if waiting:
-        told[_EDIT_WAITS] = waiting
+        told[findings.EDIT_WAITS.type] = waiting
     return _Said(
         "Unknown", next(iter(told), reason), "; ".join([begin.removesuffix("."), *told.values()]) + "."
     )
@@ -243,59 +248,20 @@ def _is_why(module: state.ModuleState, held: windows.HeldBack) -> bool:
     return False
 
 
-def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
-    """Yield what is to be known of a module whose last run succeeded, as reasons and texts, the worst first.
-
-    The order is that of the page, whose words say the same.
-    """
-    beside, health = module.beside, module.health
-    is_failed = health is not None and health.state is resource_health.HealthState.FAILED
-    is_progressing = health is not None and health.state is resource_health.HealthState.PROGRESSING
-    resources = "" if health is None else health.message
-    drift, is_left = ("", False) if module.drift is None else (module.drift.message, module.drift.is_left)
-    alone = "Helm and healing leave it alone"
-    puts_back = f"'addon-operator module run {module.module.name}' puts it back"
-    said = (
-        (is_failed, "Unhealthy", f"it is not healthy: {resources}"),
-        (module.foreign_record, CHANGED_BY_OTHERS, module.foreign_record),
-        (module.lost_chart, "ChartLost", module.lost_chart),
-        (
-            module.not_in_force,
-            "WrongValues" if module.wrong_values else "NotInForce",
-            f"what is newer is not in force: {module.not_in_force}",
-        ),
-        (beside.edit_waits, _EDIT_WAITS, beside.edit_waits),
-        (module.unmet, "RequiresNotMet", module.unmet),
-        (module.not_registered, "NotRegistered", module.not_registered),
-        (beside.failing_hooks, HOOK_FAILS, "; ".join(beside.failing_hooks)),
-        (drift, "Drifted", drift if is_left else f"others changed it: {drift}; {puts_back}"),
-        (module.held_back, _WAITS_FOR_WINDOW, str(module.held_back)),
-        (
-            module.suspended,
-            "Suspended",
-            f"{alone}: {module.suspended}; 'addon-operator module resume {module.module.name}' ends that",
-        ),
-        (module.shown_maintenance, "Maintenance", f"{alone}: {module.maintenance}"),
-        (module.left_out_definitions, "DefinitionsLeftOut", module.left_out_definitions),
-        (beside.waiting_bindings, BINDING_WAITS, "; ".join(beside.waiting_bindings)),
-        (module.go_hooks, HOOK_LEFT_OUT, state.left_out_text(module.go_hooks)),
-        (module.warned_of, _WARNED, state.warnings_text(module.warned_of)),
-        (beside.waits_for, _WAITS_FOR_MODULES, f"its next run waits for {', '.join(beside.waits_for)}"),
-        (is_progressing, "Progressing", f"it is not healthy yet: {resources}"),
-    )
-    return ((reason, text) for holds, reason, text in said if holds)
+def _messages(found: Sequence[findings.Finding]) -> str:
+    return "; ".join(message for each in found for message in each.messages)
 
 
-def _config_valid(module: state.ModuleState) -> _Said:
-    if module.not_in_force:
-        reason = "InvalidValues" if module.wrong_values else "InvalidFiles"
-        return _Said("False", reason, module.not_in_force)
+def _config_valid(found: Sequence[findings.Finding]) -> _Said:
+    if found:
+        reason = "InvalidValues" if found[0].kind is findings.WRONG_VALUES else "InvalidFiles"
+        return _Said("False", reason, _messages(found))
     return _Said("True", "ValuesInForce", "The values of ConfigMap and Secret are in force.")
 
 
-def _definitions_in_force(module: state.ModuleState) -> _Said:
-    if module.left_out_definitions:
-        return _Said("False", "OfAnotherModule", module.left_out_definitions)
+def _definitions_in_force(found: Sequence[findings.Finding]) -> _Said:
+    if found:
+        return _Said("False", "OfAnotherModule", _messages(found))
     return _Said("True", "DefinitionsInForce", "No other module has its CustomResourceDefinitions.")
 
 
@@ -313,41 +279,29 @@ def _webhooks_registered(module: state.ModuleState) -> _Said:
     return _Said("True", "NoWebhooks", "None of its hooks is to answer the API server.")
 
 
-def _requires(module: state.ModuleState) -> _Said:
+def _requires(module: state.ModuleState, found: Sequence[findings.Finding]) -> _Said:
     if module.is_off:
         return _nothing_there(module)
-    if module.unmet:
-        return _Said("False", "NotMet", module.unmet)
+    if found:
+        return _Said("False", "NotMet", _messages(found))
     return _Said("True", "Met", "The cluster has all that it requires.")
 
 
-HOOK_FAILS: Final = "HookFails"
-BINDING_WAITS: Final = "BindingWaits"
-HOOK_LEFT_OUT: Final = "HookLeftOut"
-
-
-def _hooks_work(module: state.ModuleState) -> _Said:
+def _hooks_work(module: state.ModuleState, found: Sequence[findings.Finding]) -> _Said:
     if module.is_off:
         return _nothing_there(module)
-    beside = module.beside
-    wrong = {
-        HOOK_FAILS: beside.failing_hooks,
-        BINDING_WAITS: beside.waiting_bindings,
-        HOOK_LEFT_OUT: (state.left_out_text(module.go_hooks),) if module.go_hooks else (),
-    }
-    if texts := [text for each in wrong.values() for text in each]:
-        reason = next(reason for reason, each in wrong.items() if each)
-        return _Said("False", reason, f"{'; '.join(texts).removesuffix('.')}.")
+    if found:
+        return _Said("False", found[0].reason, f"{_messages(found).removesuffix('.')}.")
     if module.hooks is None:
         return _Said("Unknown", "NotKnown", "Its hooks have not begun to follow events.")
     return _Said("True", "HooksWork", "None of its hooks fails on events, and all objects are followed.")
 
 
-def _warnings(module: state.ModuleState) -> _Said:
+def _warnings(module: state.ModuleState, found: Sequence[findings.Finding]) -> _Said:
     if module.is_off:
         return _nothing_there(module)
-    if module.warned_of:
-        return _Said("True", _WARNED, "; ".join(module.warned_of))
+    if found:
+        return _Said("True", found[0].reason, _messages(found))
     return _Said(
         "False",
         "NoWarnings",

@@ -4,8 +4,8 @@ Nothing here holds values. The conditions are those of :mod:`.module_conditions`
 """
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, NotRequired, TypedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NotRequired, TypedDict, cast
 
 import msgspec
 
@@ -13,7 +13,7 @@ from addon_operator.engine import state
 from addon_operator.helm.releases import left_objects
 from addon_operator.kernel import clock
 from addon_operator.kube.objects import module_objects, suspension
-from addon_operator.modules import model, windows
+from addon_operator.modules import findings, model, windows
 from addon_operator.status import condition_times, module_conditions
 
 API_VERSION: Final = module_objects.API_VERSION
@@ -75,6 +75,14 @@ class ShownNextTry(TypedDict):
     waitsFor: NotRequired[list[str]]
 
 
+class ShownFinding(TypedDict):
+    """Something that there is to know beside runs."""
+
+    type: str
+    message: str
+    since: NotRequired[str]
+
+
 class ModuleStatusDocument(TypedDict):
     """``status`` of the object."""
 
@@ -93,18 +101,9 @@ class ModuleStatusDocument(TypedDict):
     heldBack: NotRequired[ShownHeldBack]
     nextTry: NotRequired[ShownNextTry]
     kept: NotRequired[list[ShownKept]]
-    maintenance: NotRequired[str]
-    chartLost: NotRequired[str]
-    foreignRecord: NotRequired[str]
-    failingHooks: NotRequired[list[str]]
-    waitingBindings: NotRequired[list[str]]
-    leftOutHooks: NotRequired[list[str]]
-    editWaits: NotRequired[str]
-    """That an accepted edit is not applied yet, since when, and what it waits for."""
-    warnings: NotRequired[list[str]]
-    """What Helm and the API server warn of at its release as it is."""
-    waitsFor: NotRequired[list[str]]
-    """Modules that its next run waits for."""
+    findings: list[ShownFinding]
+    """What there is to know beside its runs, the worst first; some texts are below ``stored`` of their kinds,
+    too."""
     lastHandledRun: NotRequired[str]
     lastHandledNow: NotRequired[str]
     """The last value of the annotation that asks for a run which was served."""
@@ -124,12 +123,14 @@ def document(
 
     Without ``notifications``, what is stored of them stays.
     """
+    found = module.found()
     made = ModuleStatusDocument(
         observedGeneration=generation,
         state=str(module.status),
         order=module.module.order,
         hooks=_hooks(module, stored),
         conditions=module_conditions.conditions(module, since, generation),
+        findings=[shown for each in found for shown in _finding(each, since)],
     )
     if earlier := condition_times.earlier(since):
         made["earlier"] = earlier
@@ -149,7 +150,14 @@ def document(
         made["lastHandledNow"] = handled
     if told := stored.get("notifications") if notifications is None else notifications:
         made["notifications"] = told
-    return made
+    texts = {
+        each.kind.stored: [module_conditions.one_line(text, _ERROR_MAX) for text in each.texts]
+        for each in found
+        if each.kind.stored
+    }
+    are_lists = {kind.stored: kind.is_list for kind in findings.TABLE}
+    more = {key: each if are_lists[key] else each[0] for key, each in texts.items()}
+    return cast("ModuleStatusDocument", made | more)
 
 
 def _add_troubles(made: ModuleStatusDocument, module: state.ModuleState) -> None:
@@ -161,33 +169,16 @@ def _add_troubles(made: ModuleStatusDocument, module: state.ModuleState) -> None
         made["heldBack"] = _held_back(module.held_back)
     if module.next_try is not None:
         made["nextTry"] = _next_try(module, module.next_try)
-    _add_besides(made, module)
 
 
-def _add_besides(made: ModuleStatusDocument, module: state.ModuleState) -> None:
-    """Add what is to be known beside runs."""
-    if module.shown_maintenance:
-        made["maintenance"] = module.shown_maintenance
-    if module.foreign_record:
-        made["foreignRecord"] = module_conditions.one_line(module.foreign_record, _ERROR_MAX)
-    if module.beside.edit_waits:
-        made["editWaits"] = module_conditions.one_line(module.beside.edit_waits, _ERROR_MAX)
-    if module.lost_chart:
-        made["chartLost"] = module_conditions.one_line(module.lost_chart, _ERROR_MAX)
-    if failing := _lines(module.beside.failing_hooks):
-        made["failingHooks"] = failing
-    if waiting := _lines(module.beside.waiting_bindings):
-        made["waitingBindings"] = waiting
-    if left_out := _lines(module.go_hooks):
-        made["leftOutHooks"] = left_out
-    if warnings := _lines(module.warnings):
-        made["warnings"] = warnings
-    if waits_for := _lines(module.beside.waits_for):
-        made["waitsFor"] = waits_for
-
-
-def _lines(texts: Sequence[str]) -> list[str]:
-    return [module_conditions.one_line(text, _ERROR_MAX) for text in texts]
+def _finding(found: findings.Finding, since: condition_times.Times) -> Iterator[ShownFinding]:
+    condition = found.kind.condition
+    for row in found.rows:
+        message = module_conditions.one_line(row["message"], module_conditions.MESSAGE_MAX)
+        shown = ShownFinding(type=row["type"], message=message)
+        if at := since[condition].at if condition else row["since"]:
+            shown["since"] = at
+        yield shown
 
 
 def _next_try(module: state.ModuleState, at: float) -> ShownNextTry:
@@ -257,7 +248,10 @@ def is_stored(wanted: ModuleStatusDocument, stored: module_conditions.Stored) ->
     )
 
 
-_COMPARED: Final = tuple(key for key in ModuleStatusDocument.__annotations__ if key != "conditions")
+_COMPARED: Final = (
+    *(key for key in ModuleStatusDocument.__annotations__ if key != "conditions"),
+    *(kind.stored for kind in findings.TABLE if kind.stored),
+)
 
 
 _Status = state.ModuleStatus
@@ -356,7 +350,7 @@ def stored_moment(stored: module_conditions.Stored) -> Moment | None:
         return Moment(ModulePhase.READY)
     by_reason = {
         **dict.fromkeys((module_conditions.RUN_FAILED, "RunFailed", "WrongValues"), ModulePhase.FAILED),
-        module_conditions.CHANGED_BY_OTHERS: ModulePhase.READY,
+        **{kind.type: ModulePhase.READY for kind in findings.TABLE if kind.is_unready},
         "RolledBack": ModulePhase.FAILED,
         "RollbackRefused": ModulePhase.FAILED,
         module_conditions.DELETE_FAILED: ModulePhase.DELETE_FAILED,

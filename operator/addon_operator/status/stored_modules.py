@@ -75,6 +75,12 @@ class _NextTry(msgspec.Struct, rename="camel"):
     waits_for: list[str] = []
 
 
+class _Finding(msgspec.Struct):
+    type: str
+    message: str
+    since: str = ""
+
+
 class _Status(msgspec.Struct, rename="camel"):
     state: str = str(state.ModuleStatus.PENDING)
     order: int = 0
@@ -87,14 +93,8 @@ class _Status(msgspec.Struct, rename="camel"):
     suspended: _Suspended | None = None
     held_back: _HeldBack | None = None
     next_try: _NextTry | None = None
-    maintenance: str = ""
-    chart_lost: str = ""
-    foreign_record: str = ""
-    edit_waits: str = ""
-    failing_hooks: list[str] = []
-    waiting_bindings: list[str] = []
-    left_out_hooks: list[str] = []
-    waits_for: list[str] = []
+    findings: list[_Finding] | None = None
+    """``None`` as the build before wrote it, which had none."""
 
 
 class _Module(msgspec.Struct):
@@ -189,35 +189,32 @@ def _row(
         "healthMessage": ""
         if health in ("", resource_health.HealthState.HEALTHY)
         else _cut(conditions["Healthy"].message),
-        "foreignRecord": _cut(stored.foreign_record),
-        "drift": _said(conditions, "Drifted", "True"),
+        "findings": [
+            {"type": each.type, "message": _cut(each.message), "since": each.since}
+            for each in (_besides(conditions) if stored.findings is None else stored.findings)
+        ],
         "reason": _cut(conditions["Enabled"].message) if "Enabled" in conditions else "",
         "suspended": "" if stored.suspended is None else _suspended(stored.suspended),
         "requires": [],
         "hooks": None if stored.hooks is None else len(stored.hooks),
         "lastRun": stored.last_run,
-        "maintenance": _cut(stored.maintenance),
-        "waitsFor": _texts(stored.waits_for),
-        "wrongValues": _said(conditions, "ConfigValid", "False"),
         "lastError": _cut(stored.last_error),
         "tries": 0 if next_try is None else next_try.failed,
         "nextTry": None if next_try is None else next_try.at,
         "cure": [] if next_try is None else _texts(next_try.waits_for),
-        "chartLost": _cut(stored.chart_lost),
-        "unmet": _said(conditions, "Requires", "False"),
-        "hooksFail": _texts(stored.failing_hooks),
-        "hooksLeftOut": _texts(stored.left_out_hooks),
-        "notRegistered": _said(conditions, "WebhooksRegistered", "False").removesuffix("."),
-        "definitionsLeftOut": _said(conditions, "DefinitionsInForce", "False"),
-        "bindingsWait": _texts(stored.waiting_bindings),
         "waitingBindings": [],
         "answering": [],
         "heldBack": _held_back(stored.held_back),
-        "editWaits": _cut(stored.edit_waits),
         "atHook": "",
         "runningHooks": [],
-        "warnings": list(filter(None, [_said(conditions, "Warnings", "True")])),
     }
+
+
+def _besides(conditions: dict[str, _Condition]) -> list[_Finding]:
+    """Return what the build before said beside a run that succeeded, as one finding of the worst kind."""
+    ready = conditions.get("Ready", _Condition("Ready"))
+    _, is_said, message = ready.message.partition("The last run succeeded; ")
+    return [_Finding(ready.reason, message)] if is_said else []
 
 
 def _texts(texts: Sequence[str]) -> list[str]:

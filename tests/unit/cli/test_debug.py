@@ -127,24 +127,17 @@ def test_modules_are_a_table() -> None:
     ]
 
 
-ROW: dict[str, Any] = {
-    "name": "web",
-    "description": "the front door",
-    "release": "web",
-    "order": 10,
-    "state": "Ready",
-    "health": "Healthy",
-    "healthMessage": "",
-    "reason": "enabled",
-    "lastRun": None,
-    "lastError": "",
+UNHEALTHY: dict[str, Any] = {
+    "health": "Failed",
+    "healthMessage": "ImagePullBackOff (pod web-1): Deployment web",
 }
-UNHEALTHY = {"health": "Failed", "healthMessage": "ImagePullBackOff (pod web-1): Deployment web"}
-SUSPENDED = {
+SUSPENDED: dict[str, Any] = {
     "suspended": "suspended: the disk (by alice)",
     "reason": "suspended: the disk (by alice); enabled",
 }
-HELD = {"heldBack": {"what": "upgrade to revision 2", "until": "2026-01-01T04:00:00Z", "since": "x"}}
+HELD: dict[str, Any] = {
+    "heldBack": {"what": "revision 2", "until": "2026-01-01T04:00:00Z", "since": "x", "confirm": ""}
+}
 
 
 @rows.each(
@@ -163,41 +156,45 @@ HELD = {"heldBack": {"what": "upgrade to revision 2", "until": "2026-01-01T04:00
     ],
 )
 def test_a_row_is_painted_as_the_worst_that_it_says(row: dict[str, Any], style: str) -> None:
-    module = ROW | row
+    module = page_samples.row("web", **row)
     assert module_tables._styles([module])(module_tables._row(module)) == style
 
 
 def test_a_module_that_waits_is_still_said_to_be_suspended_and_held_back() -> None:
-    waits = {"state": "Pending", "waitsFor": ["badhook (Failed)"], **SUSPENDED, **HELD}
-    (shown,) = module_tables.LISTED.rendered({"modules": [ROW | waits]}, "text").splitlines()[1:]
-    assert "suspended: the disk (by alice); waits for badhook (Failed); waits for a window" in shown
-    wide = module_tables.LISTED.rendered({"modules": [ROW | waits]}, "wide")
+    waits: dict[str, Any] = {"state": "Pending", "waitsFor": ["badhook (Failed)"], **SUSPENDED, **HELD}
+    told = (
+        "waits for a window, which opens at 2026-01-01T04:00:00Z: revision 2; "
+        "Helm and healing leave it alone: suspended: the disk (by alice); "
+        "'addon-operator module resume web' ends that; waits for badhook (Failed)"
+    )
+    listed: dict[str, Any] = {"modules": [page_samples.row("web", **waits)]}
+    wide = module_tables.LISTED.rendered(listed, "wide")
+    assert told in wide
     assert wide.count("suspended: the disk") == 1
+    assert "waits for a window" in module_tables.LISTED.rendered(listed, "text")
 
 
 def test_a_run_that_ends_with_pods_that_do_not_run_says_so() -> None:
-    told = module_commands._has_run(ROW | UNHEALTHY)
+    told = module_commands._has_run(page_samples.row("web", **UNHEALTHY))
     assert told == "module web is Ready; it is not healthy: ImagePullBackOff (pod web-1): Deployment web"
-    assert module_commands._has_run(ROW | {"health": "Progressing"}) == (
+    assert module_commands._has_run(page_samples.row("web", health="Progressing")) == (
         "module web is Ready; it is not healthy yet"
     )
 
 
 def test_it_is_said_since_when_a_module_is_as_it_is() -> None:
-    failed = {"state": "Failed", "lastError": "no", "since": "2020-01-01T00:00:00Z"}
-    header, shown = module_tables.LISTED.rendered({"modules": [ROW | failed]}, "wide").splitlines()
+    failed: dict[str, Any] = {"state": "Failed", "lastError": "no", "since": "2020-01-01T00:00:00Z"}
+    row = page_samples.row("web", **failed)
+    header, shown = module_tables.LISTED.rendered({"modules": [row]}, "wide").splitlines()
     assert header.split()[:4] == ["MODULE", "ORDER", "STATE", "SINCE"]
     assert shown.split()[3].startswith("2")
     more: dict[str, Any] = {
         "revision": None,
-        "drift": "",
-        "nextTry": None,
         "tries": 4,
         "hooks": None,
-        "waitingBindings": [],
     }
     lists: dict[str, Any] = {"sharedObjects": [], "absentObjects": [], "restoredObjects": {}}
-    described = module_tables.description(ROW | failed | more | lists).splitlines()
+    described = module_tables.description(row | more | lists).splitlines()
     assert any(line.startswith("Since:       2020-01-01T00:00:00Z (") for line in described)
     assert "Tries:       4 failed" in described
 
@@ -292,7 +289,9 @@ def test_what_hooks_answer_the_api_server_is_described(
     ]
 
 
-def test_whether_the_api_server_asks_hooks_stands_with_their_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whether_the_api_server_asks_hooks_stands_with_their_module(
+    served: tuple[pathlib.Path, inspected.World], monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: webhooks.AnsweringRow = {
         "hook": "guard.sh",
         "binding": "kubernetesValidating",
@@ -307,6 +306,8 @@ def test_whether_the_api_server_asks_hooks_stands_with_their_module(monkeypatch:
         bound_fakes.WaitingBindings, "answering", lambda _bindings, owner: of_owner.get(owner, [])
     )
     wrong = "kubernetesValidating d.e.f of hook guard.sh is not registered: a right is missing"
+    monkeypatch.setattr(served[1].states[inspected.WEB], "not_registered", wrong)
+    monkeypatch.setattr(served[1].states[inspected.WEB], "status", state.ModuleStatus.READY)
     (web,) = [line for line in text("module", "list").splitlines() if line.startswith("web")]
     assert wrong.partition(":")[0] in web
     above, head, _, wide = text("module", "list", "-o", "wide").splitlines()
@@ -361,9 +362,10 @@ def test_a_module_is_described_with_its_whole_error(served: tuple[pathlib.Path, 
     assert lines[7].startswith("Last run:    1970-01-01T00:00:01Z (")
     assert lines[8] == f"Next try:    {found['nextTry']}"
     assert lines[9:12] == ["Last error:", "  helm upgrade:", "  " + "a long message " * 50]
-    assert lines[12:18] == [
+    assert lines[12:19] == [
+        "Binding waits:", "  binding pods (Pod) of hook pods.sh waits: the operator may not list pods",
         "Hooks:", "  pods.sh", "    beforeHelm, order 10, queue main",
-        "    kubernetes secrets (secret), queue main", "    kubernetes pods (Pod), queue main", "Waiting:",
+        "    kubernetes secrets (secret), queue main", "    kubernetes pods (Pod), queue main",
     ]  # fmt: skip
     assert lines[-5:] == [
         "Absent objects:", "  v1/ConfigMap addons/gone",
@@ -380,7 +382,7 @@ def test_a_module_that_never_ran_is_described() -> None:
     assert lines[5:] == [
         "Release:     -", "Namespace:   addons", "Last run:    -", "Next try:    -", "Last error: -",
         "Hooks:", "  not known yet",
-        "Waiting: -", "Shared objects:",
+        "Shared objects:",
         *(f"  ConfigMap addons/{name} (also of web; belongs to web)" for name in inspected.SHARED),
         "Absent objects: -", "Restored lately: -", "Events: -",
     ]  # fmt: skip

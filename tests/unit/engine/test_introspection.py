@@ -25,6 +25,10 @@ def states() -> module_states.ModuleStates:
     return module_states.ModuleStates(modules, fakes.ignore)
 
 
+def waits_for(row: introspection.ModuleRow) -> object:
+    return dict(row)["waitsFor"]
+
+
 class Bench:
     def __init__(self) -> None:
         self.clock = clocks.Clock()
@@ -63,13 +67,13 @@ async def test_a_module_that_has_not_run_says_for_whom_it_waits(bench: Bench) ->
     bench.states.enabled = (DNS, WEB)
     bench.states.mark(WEB, state.ModuleStatus.PENDING, "")
     bench.states.mark(DNS, state.ModuleStatus.FAILED, "helm failed")
-    assert [row["waitsFor"] for row in await bench.views.modules()] == [[], ["dns (Failed)"]]
-    assert bench.views.module(WEB)["waitsFor"] == ["dns (Failed)"]
+    assert [waits_for(row) for row in await bench.views.modules()] == [[], ["dns (Failed)"]]
+    assert waits_for(bench.views.module(WEB)) == ["dns (Failed)"]
     bench.states.mark(DNS, state.ModuleStatus.READY, "")
-    assert bench.views.module(WEB)["waitsFor"] == []
+    assert waits_for(bench.views.module(WEB)) == []
     bench.states.mark(DNS, state.ModuleStatus.RUNNING, "")
     bench.states.enabled = (DNS,)
-    assert bench.views.module(WEB)["waitsFor"] == [], "it is not enabled"
+    assert waits_for(bench.views.module(WEB)) == [], "it is not enabled"
 
 
 async def test_for_whom_a_module_waits_is_noted_when_it_is_so_for_some_looks(bench: Bench) -> None:
@@ -91,10 +95,10 @@ async def test_a_module_that_is_ready_says_for_whom_a_further_run_waits(bench: B
     required, run = bench.task(fails=True, owner=DNS), bench.task(owner=WEB)
     run.after = frozenset({DNS, names.ModuleName("gone")})
     bench.main.add(required)
-    assert bench.views.module(WEB)["waitsFor"] == []
+    assert waits_for(bench.views.module(WEB)) == []
     bench.main.add(run)
-    assert [row["waitsFor"] for row in await bench.views.modules()] == [[], ["dns (Failed)"]]
-    assert bench.views.module(WEB)["waitsFor"] == ["dns (Failed)"]
+    assert [waits_for(row) for row in await bench.views.modules()] == [[], ["dns (Failed)"]]
+    assert waits_for(bench.views.module(WEB)) == ["dns (Failed)"]
 
 
 async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Bench) -> None:
@@ -115,6 +119,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "state": "Failed",
         "health": "Progressing",
         "healthMessage": "1 of 3 pods updated: Deployment web",
+        "findings": [{"type": "Progressing", "message": "1 of 3 pods updated: Deployment web", "since": ""}],
         "drift": "",
         "reason": "the ConfigMap says so",
         "suspended": "",

@@ -1,16 +1,25 @@
 """What pages are tried with: modules in every state, and as many as are wanted."""
 
-from typing import Final
+from typing import Any, Final
 
 from addon_operator.engine import introspection
+from addon_operator.modules import findings, windows
 from addon_operator.status import module_status, page_content
 
 AT: Final = "2026-11-25T03:12:40Z"
 LATER: Final = "2026-11-25T03:17:10Z"
 
 
-def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> introspection.ModuleRow:
-    """Return a module that is well, but for what is given."""
+_BY_KEY: Final = {kind.key: kind for kind in reversed(findings.TABLE) if kind.key}
+
+
+def row(name: str, order: int = 10, state: str = "Ready", **fields: Any) -> introspection.ModuleRow:  # noqa: ANN401
+    """Return a module that is well, but for what is given: fields of its row, and findings by their keys."""
+    by_key = {key: fields.pop(key) for key in _BY_KEY if key in fields}
+    found = [
+        findings.Finding(_BY_KEY[key], texts if isinstance(texts, list) else [texts])
+        for key, texts in by_key.items()
+    ]
     plain: introspection.ModuleRow = {
         "name": name,
         "description": "",
@@ -20,36 +29,33 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> i
         "state": state,
         "health": "Healthy" if state == "Ready" else "",
         "healthMessage": "",
-        "drift": "",
+        "findings": [],
         "reason": "enabled by modules/values.yaml",
         "suspended": "",
         "requires": [],
         "hooks": 2,
         "lastRun": AT,
-        "waitsFor": [],
-        "wrongValues": "",
         "lastError": "",
         "tries": 0,
         "nextTry": None,
         "cure": [],
-        "maintenance": "",
-        "foreignRecord": "",
-        "chartLost": "",
-        "unmet": "",
-        "hooksFail": [],
-        "hooksLeftOut": [],
-        "notRegistered": "",
-        "definitionsLeftOut": "",
-        "bindingsWait": [],
         "waitingBindings": [],
         "answering": [],
-        "editWaits": "",
         "runningHooks": [],
-        "warnings": [],
         "atHook": "",
         "heldBack": None,
     }
-    return introspection.ModuleRow(**{**plain, **fields})  # type: ignore[typeddict-item]  # by name
+    made = introspection.ModuleRow(**{**plain, **fields})  # type: ignore[typeddict-item]  # by name
+    health = {"Failed": findings.UNHEALTHY, "Progressing": findings.PROGRESSING}.get(made["health"])
+    if health is not None:
+        found.append(findings.Finding(health, [made["healthMessage"] or "a resource"]))
+    if held := made["heldBack"]:
+        told = f"{windows.waiting(held['until'], held['confirm'])}: {held['what']}"
+        found.append(findings.Finding(findings.HELD_BACK, [told]))
+    if made["suspended"]:
+        found.append(findings.Finding(findings.SUSPENDED, [made["suspended"].removeprefix("suspended: ")]))
+    made["findings"] = [row for each in findings.worst_first(found) for row in each.rows]
+    return made
 
 
 _ALSO: Final = ("Drifted", "Suspended", "ConfigValid", "HooksWork")

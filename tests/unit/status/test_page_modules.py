@@ -15,7 +15,7 @@ from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.kube.objects import suspension
-from addon_operator.modules import model, windows
+from addon_operator.modules import findings, model, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health, resource_health
 from addon_operator.status import (
@@ -300,9 +300,10 @@ def test_nothing_that_is_known_of_a_module_is_left_out() -> None:
     fields = set(state.ModuleState.__struct_fields__)
     assert fields == OF_STATE | OTHERWISE, "say it in TROUBLES, or that it is about runs"
     assert set(state.Beside.__struct_fields__) == OF_BESIDE.keys()
-    seen = page_modules._Module(page_content.Content(state="x"), World().views.module(WEB))
-    words = {word for _, word in seen._attention()}
-    assert words | {"Unhealthy", "Waits", "Progressing"} == {each.word for each in TROUBLES.values()}
+    told = list(dict.fromkeys((each.word, each.reason) for each in TROUBLES.values()))
+    assert told == list(dict.fromkeys((kind.word, kind.reason or kind.type) for kind in findings.TABLE)), (
+        "in the order of the table"
+    )
 
 
 @rows.each("trouble", TROUBLES.values(), ids=TROUBLES)
@@ -323,6 +324,16 @@ async def test_what_is_wrong_is_said_alike_wherever_people_look(trouble: Trouble
     assert trouble.said in module_tables._message(listed)
     assert module_tables._style(listed) != "green"
     assert "hunter2" not in json.dumps([str(card), world.object()])
+
+
+@rows.each(("status", "word"), [(Status.RUNNING, "Running"), (Status.READY, "Not registered")])
+async def test_a_webhook_is_not_missed_before_the_run_that_registers_it_has_ended(
+    status: state.ModuleStatus, word: str
+) -> None:
+    world = World()
+    TROUBLES["not registered"].apply(world)
+    world.web.status = status
+    assert (await world.card()).word == word
 
 
 async def test_a_module_of_which_nothing_is_wrong_is_green_everywhere() -> None:

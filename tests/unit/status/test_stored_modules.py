@@ -132,6 +132,22 @@ def test_a_webhook_that_is_not_registered_is_said_by_a_standby_too() -> None:
     )
 
 
+def test_what_the_build_before_wrote_which_had_no_findings_is_not_green() -> None:
+    object_ = stored(module(foreign_record="revision 3 was changed", go_hooks=("a.go",)))
+    del object_["status"]["findings"]
+    card = standby_card(object_)
+    assert (card.group, card.word) == (page_modules.Group.ATTENTION, "Changed by others")
+    assert card.sentence.startswith("revision 3 was changed; Go hooks never run here: a.go")
+
+
+def test_a_finding_that_only_the_leaders_build_knows_is_shown() -> None:
+    object_ = stored(module())
+    object_["status"]["findings"] = [{"type": "Levitates", "message": "it is above its node"}]
+    card = standby_card(object_)
+    assert (card.group, card.word) == (page_modules.Group.ATTENTION, "Levitates")
+    assert card.sentence == "it is above its node"
+
+
 def test_the_time_is_that_of_the_last_write_of_an_operator() -> None:
     assert stored_modules.read(json.dumps(stored(module())).encode()).written == WRITTEN
 

@@ -193,15 +193,14 @@ async def test_revisions_of_others_are_put_right_five_times_in_ten_minutes(op: e
     op.helm.charts["web"] = lambda _: []
     await op.start()
     assert [await revise() for _ in range(6)] == [True] * 5 + [False]
-    assert op.row("web")["foreignRecord"].startswith(
-        "revision 12 of release web was made or changed by others"
-    )
-    assert "'addon-operator module suspend web' leaves all as it is" in op.row("web")["foreignRecord"]
+    (found,) = op.row("web")["findings"]
+    assert found["message"].startswith("revision 12 of release web was made or changed by others")
+    assert "'addon-operator module suspend web' leaves all as it is" in found["message"]
     (told,) = [text for text in op.heard.warnings if "insist" in text]
     assert (
         told == "module web: others insist on their revisions, so that they are left until an edit or a run"
     )
     await op.edit(web={"size": 2})
-    assert op.row("web")["foreignRecord"] == "", "an edit puts it right"
+    assert op.row("web")["findings"] == [], "an edit puts it right"
     await op.clock.advance(drift_backoff.CORRECTION_SECONDS)
     assert await revise(), "the ten minutes are over"

@@ -28,6 +28,7 @@ from addon_operator.kernel import errors, fencing, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import config_maps
 from addon_operator.loading import preflight
+from addon_operator.modules import findings
 from addon_operator.process.jq import jq_workers
 from addon_operator.settings import settings_loading
 from addon_operator.telemetry import metrics
@@ -295,7 +296,7 @@ class Operator:
     async def failing_hooks(self, module: str) -> list[str]:
         """What the operator shows of a module's hooks that fail beside its runs."""
         await self.advance(30)
-        return list(self.module(module).beside.failing_hooks)
+        return list(self.module(module).texts(findings.HOOK_FAILS))
 
     def row(self, name: str) -> introspection.ModuleRow:
         """What the operator shows of a module."""

@@ -9,6 +9,7 @@ from addon_operator.app import event_log, event_metrics
 from addon_operator.engine import config_events, events, module_states, state, tasks
 from addon_operator.kernel import clock, names
 from addon_operator.kube.objects import events as kube_events
+from addon_operator.modules import findings
 from addon_operator.telemetry import metrics
 
 _OF_MODULES: Final = (
@@ -88,8 +89,8 @@ def states_listener(states: module_states.ModuleStates, time: clock.Clock) -> ev
             case state.SuspensionChanged():
                 states.suspend(event.module, event.now)
             case events.DefinitionsLeftOut():
-                states.leave_out_definitions(event.module, event.text)
+                states.note(event.module, findings.DEFINITIONS_LEFT_OUT, event.text)
             case events.RegistrationsChanged() if event.owner:
-                states.note_registrations(names.ModuleName(event.owner), event.text)
+                states.note(names.ModuleName(event.owner), findings.NOT_REGISTERED, event.text)
 
     return tell

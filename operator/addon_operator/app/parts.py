@@ -47,7 +47,7 @@ from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import informers, projections
-from addon_operator.modules import model
+from addon_operator.modules import findings, model
 from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config
 from addon_operator.modules.patching import manifest_changes
@@ -129,7 +129,11 @@ def monitor(
     clock = watching.clock
 
     def judged(module: names.ModuleName, text: str, is_first: bool) -> None:
-        states.note_record(module, text)
+        to_do = (
+            f"an edit or 'addon-operator module run {module}' makes a revision from chart and values; "
+            f"'addon-operator module suspend {module}' leaves all as it is"
+        )
+        states.note(module, findings.CHANGED_BY_OTHERS, f"{text}; {to_do}" if text else "")
         if not text:
             return
         tell(events.Warned(f"module {module}: {text}"))

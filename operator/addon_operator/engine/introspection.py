@@ -204,7 +204,7 @@ class Introspection:
         enabled, beside = frozenset(self._states.enabled), await self.looks.all()
 
         def row(module: state.ModuleState) -> ModuleRow:
-            return self._module(module, enabled, beside.get(module.module.name, state.Beside()))
+            return self._module(module, enabled, beside[module.module.name])
 
         return await turns.mapped(row, self._states)
 
@@ -259,7 +259,7 @@ class Introspection:
         self,
         module: state.ModuleState,
         enabled: Container[names.ModuleName],
-        beside: state.Beside,
+        beside: Sequence[findings.Finding],
     ) -> ModuleRow:
         found = module.found(beside)
         row: ModuleRow = {

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Self, TypedDict
 
 import msgspec
-from msgspec import structs
 
 from addon_operator.aio import turns
 from addon_operator.engine import module_states, state, tasks
@@ -19,6 +18,7 @@ from addon_operator.engine.bindings import hook_bindings, hook_tasks, webhooks
 from addon_operator.engine.hooks import running_hooks
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import clock, names
+from addon_operator.modules import findings
 
 _LOOK_SECONDS: Final = 1.0
 _SHOWN: Final = 20
@@ -30,7 +30,11 @@ runs, the Module objects of all would be written each second."""
 _MATTERS: Final = 3.0
 """Seconds after which an edit that is not applied, or a hook that runs, is a state of its module."""
 _UNDER_WAY: Final = (state.ModuleStatus.RUNNING, state.ModuleStatus.DELETING)
-_NOTHING: Final = state.Beside()
+KINDS: Final = (findings.EDIT_WAITS, findings.HOOK_FAILS, findings.BINDING_WAITS, findings.WAITS)
+"""What is looked for."""
+Found = Sequence[findings.Finding]
+"""One of each kind; without texts, nothing is so."""
+_NOTHING: Final[Found] = [findings.Finding(kind, ()) for kind in KINDS]
 
 
 class FailingHook(TypedDict):
@@ -72,17 +76,17 @@ class ModuleLooks:
     def of_global_hooks(self) -> list[str]:
         """Say what of the global hooks does not work, the worst first; without values."""
         owner = tasks.GLOBAL_OWNER
-        beside = self._beside(owner, self._failing().get(owner, ()), ())
+        found = self._found(owner, self._failing().get(owner, ()), ())
         not_registered = hook_bindings.not_registered(self._bindings.answering(owner))
-        return [*filter(None, [not_registered]), *beside.failing_hooks, *beside.waiting_bindings]
+        return [*filter(None, [not_registered]), *(text for each in found for text in each.texts)]
 
-    def of(self, module: names.ModuleName) -> state.Beside:
+    def of(self, module: names.ModuleName) -> Found:
         """Return what is beside the runs of one module."""
         earlier = itertools.takewhile(lambda each: each.module.name != module, self._states)
         before = [text for each in earlier for text in each.holds_up]
         return self._look(self._states[module], self._failing(), before, self._awaited)
 
-    async def all(self, *, steady: bool = False) -> dict[str, state.Beside]:
+    async def all(self, *, steady: bool = False) -> dict[str, Found]:
         """Return what is beside the runs of all modules; others have their turn meanwhile.
 
         ``steady``: what a module waits for is what it has waited for in several of these looks.
@@ -92,7 +96,7 @@ class ModuleLooks:
         # Of the others there is nothing to see, each second.
         concerned = {*failing, *filter(awaited.get, awaited), *self._bindings.owners}
 
-        def look(module: state.ModuleState) -> tuple[str, state.Beside]:
+        def look(module: state.ModuleState) -> tuple[str, Found]:
             name, found = module.module.name, _NOTHING
             is_pending = module.status is state.ModuleStatus.PENDING
             if is_pending or name in concerned or module.edit_since is not None:
@@ -115,7 +119,8 @@ class ModuleLooks:
         }
         for name, found in (await self.all(steady=True)).items():
             module = names.ModuleName(name)
-            self._states.note_beside(module, found)
+            for each in found:
+                self._states.note(module, each.kind, *each.texts, since=each.since)
             is_under_way = self._states[module].status in _UNDER_WAY
             self._states.note_running(module, at_hooks.get(name, "") if is_under_way else "")
 
@@ -133,20 +138,21 @@ class ModuleLooks:
         awaited: Mapping[str, Sequence[str]],
         *,
         steady: bool = False,
-    ) -> state.Beside:
+    ) -> Found:
         name = module.module.name
         if module.status is not state.ModuleStatus.PENDING:
             before = self._states.held_up(module, awaited.get(name, ()))
         elif name not in self._states.enabled:
             before = ()
+        before = before[:_WAITED_FOR]
         if steady:
-            before = self._steady(module, before[:_WAITED_FOR])
-        found = self._beside(name, failing.get(name, ()), before)
+            before = self._steady(module, before)
+        found = self._found(name, failing.get(name, ()), before)
         since = module.edit_since
         if since is None or time.time() - since < _MATTERS:
             return found
-        told = f"an edit waits since {clock.rfc3339(since)}: {self._awaited_by_edit(module, found.waits_for)}"
-        return structs.replace(found, edit_waits=told)
+        told = f"an edit waits since {clock.rfc3339(since)}: {self._awaited_by_edit(module, before)}"
+        return [findings.Finding(findings.EDIT_WAITS, (told,), since), *found[1:]]
 
     def _steady(self, module: state.ModuleState, before: Sequence[str]) -> Sequence[str]:
         """Return whom it waits for, or as long as that changes with each look what was noted before."""
@@ -155,7 +161,7 @@ class ModuleLooks:
         if not before:
             return before
         self._waiting[name] = before, looks + 1 if list(before) == list(last) else 1
-        return before if self._waiting[name][1] >= _STEADY else module.beside.waits_for
+        return before if self._waiting[name][1] >= _STEADY else module.texts(findings.WAITS)
 
     def _awaited_by_edit(self, module: state.ModuleState, waits_for: Sequence[str]) -> str:
         """Say what an edit of the module waits for, without values."""
@@ -179,14 +185,15 @@ class ModuleLooks:
             if holds
         )
 
-    def _beside(self, owner: str, failing: Sequence["_Failure"], before: Sequence[str]) -> state.Beside:
+    def _found(self, owner: str, failing: Sequence["_Failure"], before: Sequence[str]) -> Found:
         unanswered = filter(None, map(_unanswered, self._bindings.answering(owner)))
         waiting = itertools.islice(self._bindings.waiting(owner), _SHOWN)
-        return state.Beside(
-            failing_hooks=(*map(_failing_text, failing), *unanswered),
-            waiting_bindings=tuple(map(hook_bindings.waiting_text, waiting)),
-            waits_for=tuple(before[:_WAITED_FOR]),
-        )
+        texts = {
+            findings.HOOK_FAILS: (*map(_failing_text, failing), *unanswered),
+            findings.BINDING_WAITS: tuple(map(hook_bindings.waiting_text, waiting)),
+            findings.WAITS: tuple(before),
+        }
+        return [findings.Finding(kind, texts.get(kind, ())) for kind in KINDS]
 
     def _failing(self) -> "_Failing":
         """Return the first that failed of each owner."""

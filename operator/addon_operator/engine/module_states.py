@@ -8,7 +8,7 @@ from addon_operator.engine import state as engine_state
 from addon_operator.helm.releases import left_objects
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import suspension
-from addon_operator.modules import model, release, requirements, windows
+from addon_operator.modules import findings, model, release, requirements, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health, resource_health
 
@@ -202,7 +202,7 @@ class ModuleStates:
             self._states[module.name].suspended = self._suspended.get(module.name)
             if module.has_chart:
                 # No discovery follows for a chart that is back.
-                self._leave(self._states[module.name], "lost_chart", "")
+                self.note(module.name, findings.CHART_LOST)
         self._spread_blame()
         self.enabled = tuple(name for name in self.enabled if name in self._states)
         return frozenset(before.keys() - self._states.keys())
@@ -253,25 +253,20 @@ class ModuleStates:
         self._spread_blame()
 
     def _spread_blame(self) -> None:
-        for state in self:
-            keys = (names.GLOBAL_KEY, *names.keys_of(state.module.name))
-            reasons = "; ".join(self._blamed[key] for key in keys if key in self._blamed)
-            if reasons != state.wrong_values:
-                state.wrong_values = reasons
-                state.wrong_since = (state.wrong_since or time.time()) if reasons else None
-                if state.discovered:
-                    self._tell(engine_state.ModuleChanged(state))
+        keys = {each.name: (names.GLOBAL_KEY, *names.keys_of(each.name)) for each in self.modules}
+        wrong = {name: [self._blamed[key] for key in of if key in self._blamed] for name, of in keys.items()}
+        self.note_each(findings.WRONG_VALUES, {name: "; ".join(each) for name, each in wrong.items()})
 
     @property
     def refuses(self) -> bool:
         """Whether something is on disk that is not in force because it is wrong."""
-        return bool(self.refused) or any(state.wrong_hooks for state in self)
+        return bool(self.refused) or any(findings.WRONG_HOOKS in state.noted for state in self)
 
     @property
     def refusals(self) -> list[str]:
         """What is on disk and not in force, one sentence each."""
         left = [f"{engine_state.REFUSED}: {text}" for text in (self.unreadable, self.refused) if text]
-        hooks = [f"{engine_state.HOOKS_REFUSED}: {each.wrong_hooks}" for each in self if each.wrong_hooks]
+        hooks = [text for each in self for text in each.texts(findings.WRONG_HOOKS)]
         return [*left, *hooks, *self.ignored, *self.undone.values()]
 
     @property
@@ -279,28 +274,28 @@ class ModuleStates:
         """Which modules are not as they should be, one sentence each, without values."""
         return [f"module {each.module.name} {text}" for each in self if (text := _trouble(each))]
 
-    def leave(self, wrong: Mapping[names.ModuleName, str]) -> None:
-        """Note which modules stay as they were, because their files changed and are wrong."""
-        for state in self:
-            self._leave(state, "wrong_files", wrong.get(state.module.name, ""))
+    def note(
+        self,
+        name: names.ModuleName,
+        kind: findings.FindingKind,
+        *texts: str,
+        since: float | None = None,
+    ) -> None:
+        """Note what there is to know of a module: see :meth:`.ModuleState.note`."""
+        state = self._states.get(name)
+        if state is not None and state.note(kind, *texts, since=since) and state.discovered:
+            self._tell(engine_state.ModuleChanged(state))
 
-    def leave_hooks(self, name: names.ModuleName, wrong: str) -> None:
-        """Note that a module keeps its bindings as its hooks are wrong; with an empty text, no longer."""
-        self._leave(self._states[name], "wrong_hooks", wrong)
+    def note_each(self, kind: findings.FindingKind, texts: Mapping[names.ModuleName, str]) -> None:
+        """Note what there is to know of all modules; of those that have no text, nothing any more."""
+        for state in self:
+            self.note(state.module.name, kind, texts.get(state.module.name, ""))
 
     def note_health(self, name: names.ModuleName, health: module_health.ModuleHealth | None) -> None:
         """Note how the resources of a module are; ``None`` if that is not known."""
         state = self._states.get(name)
         if state is not None and state.health != health:
             state.health = health
-            if state.discovered:
-                self._tell(engine_state.ModuleChanged(state))
-
-    def note_beside(self, name: names.ModuleName, found: engine_state.Beside) -> None:
-        """Note what of a module does not work, or waits, beside its runs."""
-        state = self._states.get(name)
-        if state is not None and state.beside != found:
-            state.beside = found
             if state.discovered:
                 self._tell(engine_state.ModuleChanged(state))
 
@@ -327,25 +322,6 @@ class ModuleStates:
             state.cure = tuple(cure)
             self._tell(engine_state.ModuleChanged(state))
 
-    def leave_out_definitions(self, name: names.ModuleName, text: str) -> None:
-        """Note which definitions of a module are not in force; with an empty text, all are."""
-        if (state := self._states.get(name)) is not None:
-            self._leave(state, "left_out_definitions", text)
-
-    def lose_charts(self, lost: Mapping[names.ModuleName, str]) -> None:
-        """Note which modules have a release and no chart any more, and what to do."""
-        for state in self:
-            self._leave(state, "lost_chart", lost.get(state.module.name, ""))
-
-    def note_record(self, name: names.ModuleName, text: str) -> None:
-        """Note that others changed the record of a module's release; with an empty text, nobody did."""
-        if (state := self._states.get(name)) is not None:
-            to_do = (
-                f"; an edit or 'addon-operator module run {name}' makes a revision from chart and values; "
-                f"'addon-operator module suspend {name}' leaves all as it is"
-            )
-            self._leave(state, "foreign_record", f"{text}{to_do}" if text else "")
-
     def warned(self, name: names.ModuleName, text: str) -> None:
         """Take in what Helm or the API server warns of in a run of the module."""
         state = self._states.get(name)
@@ -358,23 +334,12 @@ class ModuleStates:
         ``slips`` are all that values and templates have now.
         """
         state = self._states[name]
-        before = () if is_other else [each for each in state.warnings if release.WILL_FAIL not in each]
+        known = () if is_other else state.texts(findings.WARNED)
+        before = [each for each in known if release.WILL_FAIL not in each]
         found = tuple(dict.fromkeys((*before, *state.warned)))[:_WARNINGS]
         state.warned.clear()
-        if (found, tuple(slips)) != (state.warnings, state.slips):
-            state.warnings, state.slips = found, tuple(slips)
-            self._tell(engine_state.ModuleChanged(state))
-
-    def note_registrations(self, name: names.ModuleName, text: str) -> None:
-        """Note which webhooks and conversions of a module are not registered; with an empty text, all are."""
-        if (state := self._states.get(name)) is not None:
-            self._leave(state, "not_registered", text)
-
-    def _leave(self, state: engine_state.ModuleState, attribute: str, wrong: str) -> None:
-        if wrong != getattr(state, attribute):
-            setattr(state, attribute, wrong)
-            if state.discovered:
-                self._tell(engine_state.ModuleChanged(state))
+        self.note(name, findings.WARNED, *found)
+        self.note(name, findings.MISSPELT, *slips)
 
     def discovered(
         self,
@@ -423,8 +388,8 @@ def _trouble(state: engine_state.ModuleState) -> str:
     """Say what keeps a module from being as it should be; empty if nothing does."""
     if error := state.last_error_without_values:
         return f"failed{f' {state.tries} times' if state.tries > 1 else ''}: {error}"
-    if state.beside.edit_waits:
-        return f"is not as its values say: {state.beside.edit_waits}"
+    if waits := state.texts(findings.EDIT_WAITS):
+        return f"is not as its values say: {waits[0]}"
     if state.module.stopped_by:
         return f"cannot run: {state.module.stopped_by}"
     if state.health is not None and state.health.state is resource_health.HealthState.FAILED:

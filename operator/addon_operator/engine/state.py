@@ -3,6 +3,7 @@
 import enum
 import hashlib
 import pathlib
+import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -20,6 +21,10 @@ from addon_operator.values import sources
 REFUSED: Final = "a change on disk is refused, and what was loaded before stays in force"
 AWAITS_CONFIG: Final = "waits until the values ConfigMap and the values Secret are back"
 HOOKS_REFUSED: Final = "a change of hooks on disk is refused, and their bindings stay as they were"
+_OF_HEALTH: Final = {
+    resource_health.HealthState.FAILED: findings.UNHEALTHY,
+    resource_health.HealthState.PROGRESSING: findings.PROGRESSING,
+}
 _MANAGER_PREFIX: Final = "addon-operator:"
 _MANAGER_BYTES: Final = 128
 """How long the API server lets the name of a field manager be."""
@@ -87,19 +92,6 @@ class RunProgress(msgspec.Struct):
         self.hooks = {done for done in self.hooks if done[0] is not binding}
 
 
-class Beside(msgspec.Struct, frozen=True):
-    """What of a module does not work, or waits, beside its runs: one sentence each, without values."""
-
-    failing_hooks: tuple[str, ...] = ()
-    """Hooks that failed on events and schedules, and those that gave the API server no answer."""
-    waiting_bindings: tuple[str, ...] = ()
-    """``kubernetes`` bindings that do not follow all of their objects."""
-    waits_for: tuple[str, ...] = ()
-    """Modules that its next run waits for, with their states."""
-    edit_waits: str = ""
-    """That an edit is not applied yet, since when, and what it waits for; empty for the first moments."""
-
-
 class ModuleState(msgspec.Struct):
     """The progress of one module in this process."""
 
@@ -117,8 +109,6 @@ class ModuleState(msgspec.Struct):
     """How many of them its last run, or the one under way, began after."""
     edit_since: float | None = None
     """When the first of them came that no run has applied, in seconds since the epoch."""
-    wrong_since: float | None = None
-    """The same of newer values that are wrong."""
     waits_for: tuple[names.ModuleName, ...] = ()
     """Modules that it requires and that are not ready, as long as its first run has not begun."""
     maintenance: str = ""
@@ -138,39 +128,20 @@ class ModuleState(msgspec.Struct):
     """:attr:`last_error` for places where no values may be shown."""
     failure: str = ""
     """Why the last run failed, in one word; empty if there is no better one than that it failed."""
+    noted: dict[findings.FindingKind, findings.Finding] = msgspec.field(default_factory=dict)
+    """What rules have found, besides what other fields say: see :meth:`found`."""
     warned: list[str] = msgspec.field(default_factory=list)
     """What Helm and the API server have warned of in the run under way."""
-    warnings: tuple[str, ...] = ()
-    """What they warn of at its release as it is: unknown fields, versions that go; without values."""
-    slips: tuple[str, ...] = ()
-    """Keys in its values and templates that are probably misspelt; each run looks for them."""
     tries: int = 0
     """How often in a row it failed."""
     cure: tuple[str, ...] = ()
     """What the next try waits for besides its time, as a person calls it."""
-    wrong_values: str = ""
-    """What is wrong with newer values of ConfigMap or Secret, which are not in force; without values."""
-    wrong_files: str = ""
-    """What is wrong with files that changed on disk, so that what was loaded before stays in force."""
-    wrong_hooks: str = ""
-    """The same of its hooks."""
     awaits_health: tuple[names.ModuleName, ...] = ()
     """Modules that have to be healthy before its run goes on; itself with ``health.wait``."""
     health: module_health.ModuleHealth | None = None
     """How its resources are; ``None`` if that is not known."""
     drift: drift_report.DriftReport | None = None
     """Which resources somebody changed; ``None`` if that is not known."""
-    left_out_definitions: str = ""
-    """Which of its CustomResourceDefinitions are not in force, because other modules have them, too."""
-    foreign_record: str = ""
-    """That others made or changed the record of its release; empty if nobody did."""
-    lost_chart: str = ""
-    """That it has a release and no chart any more, and what to do; empty if that is not so."""
-    not_registered: str = ""
-    """Which of its webhooks and conversions are not registered, and why; empty if all are."""
-    beside: Beside = Beside()
-    go_hooks: tuple[str, ...] = ()
-    """Files of hooks that only the Go operator could run."""
     next_try: float | None = None
     """When a failed run or delete is tried again, in seconds since the epoch; ``None`` if none waits."""
     is_final: bool = False
@@ -212,15 +183,38 @@ class ModuleState(msgspec.Struct):
     @property
     def waiting_since(self) -> float | None:
         """When the first edit came that is not applied, for whatever reason; ``None`` if all are."""
-        return min(filter(None, (self.edit_since, self.wrong_since)), default=None)
+        wrong = self.noted.get(findings.WRONG_VALUES)
+        since = None if wrong is None else wrong.since
+        return min(filter(None, (self.edit_since, since)), default=None)
+
+    def note(self, kind: findings.FindingKind, *texts: str, since: float | None = None) -> bool:
+        """Note what there is to know, without values; without texts, there is nothing any more.
+
+        ``since`` is in seconds since the epoch, and now without it. Returns whether that is news.
+        """
+        before, said = self.noted.get(kind), tuple(filter(None, texts))
+        if said == self.texts(kind):
+            return False
+        if said:
+            since = since or (before.since if before else time.time())
+            self.noted[kind] = findings.Finding(kind, said, since)
+        else:
+            del self.noted[kind]
+        return True
+
+    def texts(self, kind: findings.FindingKind) -> tuple[str, ...]:
+        """Return what is noted of a kind."""
+        return self.noted[kind].texts if kind in self.noted else ()
 
     def reset(self) -> None:
         """Forget the progress: the next run is a first run."""
         self.hooks = self.readiness = None
         self.started = self.settled = False
         self.progress = RunProgress()
-        self.status, self.warnings, self.slips = ModuleStatus.DISABLED, (), ()
-        self.last_error = self.last_error_without_values = self.wrong_hooks = ""
+        self.status = ModuleStatus.DISABLED
+        self.last_error = self.last_error_without_values = ""
+        for kind in (findings.WARNED, findings.MISSPELT, findings.WRONG_HOOKS):
+            self.note(kind)
 
     def handled(self, annotation: str) -> str:
         """Return the last value of an annotation that was served; empty without one."""
@@ -234,67 +228,36 @@ class ModuleState(msgspec.Struct):
         is_ready = self.status is ModuleStatus.READY and not self.maintenance
         return resource_health.HealthState.HEALTHY if is_ready and not self.module.has_chart else None
 
-    @property
-    def not_in_force(self) -> str:
-        """What changed and is wrong, so that an older state of it is in force; without values."""
-        files = f"{REFUSED}: {self.wrong_files}" if self.wrong_files else ""
-        hooks = f"{HOOKS_REFUSED}: {self.wrong_hooks}" if self.wrong_hooks else ""
-        return "; ".join(filter(None, (self.wrong_values, files, hooks)))
-
-    def found(self, beside: Beside | None = None) -> list[findings.Finding]:
+    def found(self, just_now: Iterable[findings.Finding] = ()) -> list[findings.Finding]:
         """Return all that there is to know beside its runs, the worst first.
 
-        ``beside`` is what was found just now instead of :attr:`beside`.
+        What was found ``just_now`` counts instead of what is noted of its kinds.
         """
-        beside, health, drift, held = beside or self.beside, self.health, self.drift, self.held_back
-        has_error = bool(self.last_error_without_values)
-        is_settled = self.status in (ModuleStatus.READY, ModuleStatus.FAILED) or has_error
-        of_health = {
-            resource_health.HealthState.FAILED: findings.UNHEALTHY,
-            resource_health.HealthState.PROGRESSING: findings.PROGRESSING,
-        }
-        found = [
-            findings.Finding(findings.CHANGED_BY_OTHERS, [self.foreign_record]),
-            findings.Finding(findings.CHART_LOST, [self.lost_chart]),
-            findings.Finding(findings.WRONG_VALUES, [self.wrong_values]),
-            findings.Finding(findings.WRONG_FILES, [self.wrong_files and f"{REFUSED}: {self.wrong_files}"]),
-            findings.Finding(
-                findings.WRONG_HOOKS, [self.wrong_hooks and f"{HOOKS_REFUSED}: {self.wrong_hooks}"]
-            ),
-            findings.Finding(findings.EDIT_WAITS, [beside.edit_waits], self.edit_since),
-            findings.Finding(findings.REQUIRES_NOT_MET, [self.unmet]),
+        health, drift, held = self.health, self.drift, self.held_back
+        found = self.noted | {each.kind: each for each in just_now}
+        is_settled = self.status in (ModuleStatus.READY, ModuleStatus.FAILED)
+        if not (is_settled or self.last_error_without_values):
             # A run that has not come that far is under way, and nothing is wrong yet.
-            findings.Finding(findings.NOT_REGISTERED, [self.not_registered if is_settled else ""]),
-            findings.Finding(findings.HOOK_FAILS, beside.failing_hooks),
-            findings.Finding(findings.MAINTENANCE, [self.shown_maintenance]),
-            findings.Finding(findings.DEFINITIONS_LEFT_OUT, [self.left_out_definitions]),
-            findings.Finding(findings.BINDING_WAITS, beside.waiting_bindings),
-            findings.Finding(findings.HOOK_LEFT_OUT, self.go_hooks),
-            findings.Finding(findings.WARNED, self.warnings),
-            findings.Finding(findings.MISSPELT, self.slips),
-            findings.Finding(findings.WAITS, beside.waits_for),
+            found.pop(findings.NOT_REGISTERED, None)
+        told: list[tuple[findings.FindingKind, str, float | None]] = [
+            (findings.REQUIRES_NOT_MET, f"It {self.lacks}; it stays as it is." if self.lacks else "", None),
+            (findings.MAINTENANCE, self.shown_maintenance, None),
         ]
-        if health is not None and (kind := of_health.get(health.state)) is not None:
-            found.append(findings.Finding(kind, [health.message or "a resource is not healthy"]))
+        if health is not None and (kind := _OF_HEALTH.get(health.state)) is not None:
+            told.append((kind, health.message or "a resource is not healthy", None))
         if drift is not None:
-            kind = findings.LEFT_OVER if drift.is_left else findings.DRIFTED
-            found.append(findings.Finding(kind, [drift.message]))
+            told.append((findings.LEFT_OVER if drift.is_left else findings.DRIFTED, drift.message, None))
         if held is not None:
-            found.append(findings.Finding(findings.HELD_BACK, [str(held)], held.since))
-        if self.suspended is not None:
-            told = str(self.suspended).removeprefix("suspended: ")
-            found.append(findings.Finding(findings.SUSPENDED, [told], self.suspended.since))
-        return findings.worst_first(found)
+            told.append((findings.HELD_BACK, str(held), held.since))
+        if (now := self.suspended) is not None:
+            told.append((findings.SUSPENDED, str(now).removeprefix("suspended: "), now.since))
+        more = (findings.Finding(kind, (text,), since) for kind, text, since in told)
+        return findings.worst_first([*found.values(), *more])
 
     @property
     def shown_maintenance(self) -> str:
         """The mode of its maintenance, but for a suspension, which is shown by itself."""
         return "" if self.maintenance == sources.SUSPENDED else self.maintenance
-
-    @property
-    def unmet(self) -> str:
-        """What it requires of the cluster and does not find, as a sentence; empty if it has all."""
-        return f"It {self.lacks}; it stays as it is." if self.lacks else ""
 
     @property
     def awaited(self) -> str:

@@ -6,7 +6,7 @@ notifications loop over them. A new one is a row here, the rule that finds it, a
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, TypedDict
 
 import msgspec
@@ -203,7 +203,7 @@ class Finding(msgspec.Struct, frozen=True):
     """What there is to know of a module, without values."""
 
     kind: FindingKind
-    texts: Sequence[str]
+    texts: tuple[str, ...]
     since: float | None = None
     """Since when it is so, in seconds since the epoch; ``None`` if that is not known here."""
 
@@ -215,7 +215,7 @@ class Finding(msgspec.Struct, frozen=True):
     @property
     def messages(self) -> list[str]:
         """What it says where the word stands beside it, in one sentence or several."""
-        texts = [self.kind.joint.join(self.texts)] if self.kind.joint else self.texts
+        texts = (self.kind.joint.join(self.texts),) if self.kind.joint else self.texts
         return [self.kind.sentence.format(text) for text in texts]
 
     @property

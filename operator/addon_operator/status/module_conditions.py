@@ -85,7 +85,7 @@ def _all_said(module: state.ModuleState) -> Iterator[tuple[str, _Said]]:
         _stalled(module),
         _config_valid(by_condition["ConfigValid"]),
         _definitions_in_force(by_condition["DefinitionsInForce"]),
-        _webhooks_registered(module),
+        _webhooks_registered(module, by_condition["WebhooksRegistered"]),
         _requires(module, by_condition["Requires"]),
         _hooks_work(module, by_condition["HooksWork"]),
         _warnings(module, by_condition["Warnings"]),
@@ -170,7 +170,7 @@ def _not_ready(module: state.ModuleState) -> _Said:
 def _waits_for_run(module: state.ModuleState) -> _Said:
     """Say what is under way; that it is left alone, or that an upgrade waits, is no less so meanwhile."""
     begin, reason = _UNDER_WAY.get(module.status, "The last run failed."), str(module.status)
-    waiting = module.beside.edit_waits
+    waiting = "".join(module.texts(findings.EDIT_WAITS))
     if module.at_hook and not waiting:
         begin = f"{begin.removesuffix('.')}; {module.at_hook}."
     if waiting and module.status is _Status.RUNNING:
@@ -186,8 +186,8 @@ def _waits_for_run(module: state.ModuleState) -> _Said:
     told = {kind.type: str(each) for kind, each in kept.items() if each is not None}
     if module.awaits_config:
         told = {_WAITS_FOR_CONFIG: f"it {state.AWAITS_CONFIG}"} | told
-    if module.beside.waits_for:
-        told[findings.WAITS.type] = f"it waits for {', '.join(module.beside.waits_for)}"
+    if others := module.texts(findings.WAITS):
+        told[findings.WAITS.type] = f"it waits for {', '.join(others)}"
     if waiting:
         told[findings.EDIT_WAITS.type] = waiting
     return _Said(
@@ -265,13 +265,11 @@ def _definitions_in_force(found: Sequence[findings.Finding]) -> _Said:
     return _Said("True", "DefinitionsInForce", "No other module has its CustomResourceDefinitions.")
 
 
-def _webhooks_registered(module: state.ModuleState) -> _Said:
+def _webhooks_registered(module: state.ModuleState, found: Sequence[findings.Finding]) -> _Said:
     if module.is_off:
         return _nothing_there(module)
-    if module.not_registered:
-        # A run that has not come that far is under way, and nothing is wrong yet.
-        is_wrong = module.status in (_Status.READY, _Status.FAILED) or bool(module.last_error_without_values)
-        return _Said("False" if is_wrong else "Unknown", "NotRegistered", f"{module.not_registered}.")
+    if texts := module.texts(findings.NOT_REGISTERED):
+        return _Said("False" if found else "Unknown", findings.NOT_REGISTERED.type, f"{texts[0]}.")
     if module.hooks is None:
         return _Said("Unknown", "NotKnown", "Its hooks have not said yet what they answer.")
     if any(hook.config.answering for hook in module.hooks):
@@ -328,7 +326,7 @@ def _reconciling(module: state.ModuleState) -> _Said:
         before, behind = state.next_try(module.cure)
         told = f"The last try failed; {before}at {clock.rfc3339(module.next_try)}{behind}."
         return _Said("True", "ProgressingWithRetry", told)
-    waits = module.beside.waits_for
+    waits = module.texts(findings.WAITS)
     until = f"; its next run waits for {', '.join(waits)}" if waits else ""
     return _Said("False", str(module.status), f"Nothing is in progress{until}.")
 

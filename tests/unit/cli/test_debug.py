@@ -28,7 +28,7 @@ from addon_operator.engine.bindings import webhooks
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kube.client import retries
-from addon_operator.modules import windows
+from addon_operator.modules import findings, windows
 from tests.support import rows
 from tests.unit.cli import debug_server
 from tests.unit.debug import inspected
@@ -216,6 +216,13 @@ def test_a_binding_that_waits_for_its_objects_stands_with_its_module() -> None:
     }
 
 
+def note(
+    monkeypatch: pytest.MonkeyPatch, world: inspected.World, kind: findings.FindingKind, text: str
+) -> None:
+    """Let something be known of the module web until the test ends."""
+    monkeypatch.setitem(world.states[inspected.WEB].noted, kind, findings.Finding(kind, (text,)))
+
+
 def test_wrong_values_that_are_not_in_force_stand_above_the_modules_and_at_those_that_they_concern(
     served: tuple[pathlib.Path, inspected.World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +230,7 @@ def test_wrong_values_that_are_not_in_force_stand_above_the_modules_and_at_those
     world = served[1]
     assert document("module", "list")["wrongValues"] == []
     monkeypatch.setattr(world.engine.views, "refusals", lambda: [said])
-    monkeypatch.setattr(world.states[inspected.WEB], "wrong_values", said)
+    note(monkeypatch, world, findings.WRONG_VALUES, said)
     for arguments in (("list",), ("list", "-o", "wide")):
         assert text("module", *arguments).splitlines()[:1] == [said]
     assert document("module", "list")["wrongValues"] == [said]
@@ -306,7 +313,7 @@ def test_whether_the_api_server_asks_hooks_stands_with_their_module(
         bound_fakes.WaitingBindings, "answering", lambda _bindings, owner: of_owner.get(owner, [])
     )
     wrong = "kubernetesValidating d.e.f of hook guard.sh is not registered: a right is missing"
-    monkeypatch.setattr(served[1].states[inspected.WEB], "not_registered", wrong)
+    note(monkeypatch, served[1], findings.NOT_REGISTERED, wrong)
     monkeypatch.setattr(served[1].states[inspected.WEB], "status", state.ModuleStatus.READY)
     (web,) = [line for line in text("module", "list").splitlines() if line.startswith("web")]
     assert wrong.partition(":")[0] in web

@@ -11,7 +11,7 @@ from addon_operator.engine import introspection, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model
+from addon_operator.modules import findings, model
 from addon_operator.modules.health import module_health, resource_health
 from tests.support import clocks
 from tests.unit.engine import bound_fakes, fakes
@@ -84,7 +84,7 @@ async def test_for_whom_a_module_waits_is_noted_when_it_is_so_for_some_looks(ben
     for status in (*steps, state.ModuleStatus.FAILED, state.ModuleStatus.READY):
         bench.states.mark(DNS, status, "")
         await bench.views.looks.note()
-        noted.append(bench.states[WEB].beside.waits_for)
+        noted.append(bench.states[WEB].texts(findings.WAITS))
     assert noted == [(), (), (), (), ("dns (Running)",), ("dns (Running)",), ()]
 
 

@@ -28,10 +28,10 @@ def test_the_page_of_states_has_all_words_and_reasons_in_the_order_of_the_table(
 def test_the_worst_stands_first_whoever_noted_it_first_and_what_says_nothing_does_not() -> None:
     found = findings.worst_first(
         [
-            findings.Finding(findings.WARNED, ["a field is unknown"]),
-            findings.Finding(findings.CHART_LOST, [""]),
+            findings.Finding(findings.WARNED, ("a field is unknown",)),
+            findings.Finding(findings.CHART_LOST, ("",)),
             findings.Finding(findings.HOOK_FAILS, ()),
-            findings.Finding(findings.CHANGED_BY_OTHERS, ["revision 3"]),
+            findings.Finding(findings.CHANGED_BY_OTHERS, ("revision 3",)),
         ]
     )
     assert [each.kind for each in found] == [findings.CHANGED_BY_OTHERS, findings.WARNED]
@@ -55,8 +55,8 @@ def test_what_only_another_version_knows_is_said_as_it_calls_it() -> None:
 
 def test_texts_stand_below_their_keys_whether_there_are_any_or_not() -> None:
     found = [
-        findings.Finding(findings.WRONG_VALUES, ["web.port"]),
-        findings.Finding(findings.WRONG_HOOKS, ["a.sh"]),
+        findings.Finding(findings.WRONG_VALUES, ("web.port",)),
+        findings.Finding(findings.WRONG_HOOKS, ("a.sh",)),
         findings.Finding(findings.HOOK_LEFT_OUT, ("a.go", "b.go")),
     ]
     keys = findings.by_key(found)

@@ -17,7 +17,7 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: Any) -> intr
     """Return a module that is well, but for what is given: fields of its row, and findings by their keys."""
     by_key = {key: fields.pop(key) for key in _BY_KEY if key in fields}
     found = [
-        findings.Finding(_BY_KEY[key], texts if isinstance(texts, list) else [texts])
+        findings.Finding(_BY_KEY[key], tuple(texts) if isinstance(texts, list) else (texts,))
         for key, texts in by_key.items()
     ]
     plain: introspection.ModuleRow = {
@@ -48,12 +48,12 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: Any) -> intr
     made = introspection.ModuleRow(**{**plain, **fields})  # type: ignore[typeddict-item]  # by name
     health = {"Failed": findings.UNHEALTHY, "Progressing": findings.PROGRESSING}.get(made["health"])
     if health is not None:
-        found.append(findings.Finding(health, [made["healthMessage"] or "a resource"]))
+        found.append(findings.Finding(health, (made["healthMessage"] or "a resource",)))
     if held := made["heldBack"]:
         told = f"{windows.waiting(held['until'], held['confirm'])}: {held['what']}"
-        found.append(findings.Finding(findings.HELD_BACK, [told]))
+        found.append(findings.Finding(findings.HELD_BACK, (told,)))
     if made["suspended"]:
-        found.append(findings.Finding(findings.SUSPENDED, [made["suspended"].removeprefix("suspended: ")]))
+        found.append(findings.Finding(findings.SUSPENDED, (made["suspended"].removeprefix("suspended: "),)))
     made["findings"] = [row for each in findings.worst_first(found) for row in each.rows]
     return made
 

@@ -9,7 +9,7 @@ from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
 from addon_operator.kernel import clock, names
 from addon_operator.kube.objects import suspension
-from addon_operator.modules import model, module_config, windows
+from addon_operator.modules import findings, model, module_config, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.modules.health.resource_health import HealthState
@@ -35,6 +35,12 @@ def module(
 
 def times(of: state.ModuleState, stored: Any = None, now: float = NOW) -> condition_times.Times:  # noqa: ANN401
     return module_conditions.times(of, condition_times.stored(stored or {}), now)
+
+
+def noting(of: state.ModuleState, kind: findings.FindingKind, text: str) -> state.ModuleState:
+    made = structs.replace(of, noted=dict(of.noted))
+    made.note(kind, text)
+    return made
 
 
 def document(of: state.ModuleState, stored: Any = None, now: float = NOW) -> dict[str, Any]:  # noqa: ANN401
@@ -201,7 +207,7 @@ def test_the_message_says_what_waits_and_until_when() -> None:
 
 def test_definitions_of_another_module_that_count_are_a_condition() -> None:
     assert conditions(CONDITIONS["Ready"][0])["DefinitionsInForce"] == "True DefinitionsInForce"
-    found = structs.replace(CONDITIONS["Ready"][0], left_out_definitions="x.example.com is that of db")
+    found = noting(CONDITIONS["Ready"][0], findings.DEFINITIONS_LEFT_OUT, "x.example.com is that of db")
     (condition,) = (each for each in document(found)["conditions"] if each["type"] == "DefinitionsInForce")
     assert (condition["status"], condition["reason"]) == ("False", "OfAnotherModule")
     assert condition["message"] == "x.example.com is that of db"
@@ -223,13 +229,13 @@ GUARD = state.Hook(
         "hooks are not known": (module(), "Unknown NotKnown"),
         "no webhooks": (structs.replace(module(), hooks=()), "True NoWebhooks"),
         "all are registered": (structs.replace(module(), hooks=(GUARD,)), "True Registered"),
-        "one is not": (structs.replace(module(), not_registered=NOT_REGISTERED), "False NotRegistered"),
+        "one is not": (noting(module(), findings.NOT_REGISTERED, NOT_REGISTERED), "False NotRegistered"),
         "the run goes on": (
-            structs.replace(module(Status.RUNNING), not_registered=NOT_REGISTERED),
+            noting(module(Status.RUNNING), findings.NOT_REGISTERED, NOT_REGISTERED),
             "Unknown NotRegistered",
         ),
         "it has failed": (
-            structs.replace(module(Status.RUNNING, ERROR), not_registered=NOT_REGISTERED),
+            noting(module(Status.RUNNING, ERROR), findings.NOT_REGISTERED, NOT_REGISTERED),
             "False NotRegistered",
         ),
         "disabled": (module(Status.DISABLED), "Unknown Disabled"),
@@ -240,7 +246,7 @@ def test_whether_the_api_server_asks_all_hooks_is_a_condition(of: state.ModuleSt
 
 
 def test_a_module_is_not_simply_ready_while_the_api_server_does_not_ask_its_hooks() -> None:
-    found = document(structs.replace(module(), not_registered=NOT_REGISTERED))["conditions"]
+    found = document(noting(module(), findings.NOT_REGISTERED, NOT_REGISTERED))["conditions"]
     told = {each["type"]: each["message"] for each in found}
     assert told["WebhooksRegistered"] == f"{NOT_REGISTERED}."
     assert told["Ready"] == f"The last run succeeded; {NOT_REGISTERED}."
@@ -309,23 +315,25 @@ def test_newer_values_that_are_wrong_have_a_condition_of_their_own_and_leave_rea
     found = module()
     right = {each["type"]: each for each in document(found)["conditions"]}["ConfigValid"]
     assert (right["status"], right["reason"]) == ("True", "ValuesInForce")
-    found.wrong_values = "ConfigMap a/b is invalid since today: web.size: must be at most 9"
+    said = "ConfigMap a/b is invalid since today: web.size: must be at most 9"
+    found.note(findings.WRONG_VALUES, said)
     conditions = {each["type"]: each for each in document(found)["conditions"]}
     wrong, ready = conditions["ConfigValid"], conditions["Ready"]
     assert (wrong["status"], wrong["reason"]) == ("False", "InvalidValues")
-    assert wrong["message"] == found.wrong_values
+    assert wrong["message"] == said
     assert (ready["status"], ready["reason"]) == ("True", "WrongValues")
-    assert ready["message"].endswith(f"; what is newer is not in force: {found.wrong_values}.")
+    assert ready["message"].endswith(f"; what is newer is not in force: {said}.")
 
 
 def test_changed_files_that_are_wrong_are_said_beside_readiness() -> None:
     found = module()
-    found.wrong_files, found.wrong_hooks = "web/values.yaml, line 1: wrong", "a.sh is not executable"
+    files, hooks = f"{state.REFUSED}: web/values.yaml, line 1: wrong", f"{state.HOOKS_REFUSED}: a.sh is not"
+    found.note(findings.WRONG_FILES, files)
+    found.note(findings.WRONG_HOOKS, hooks)
     conditions = {each["type"]: each for each in document(found)["conditions"]}
     wrong, ready = conditions["ConfigValid"], conditions["Ready"]
     assert (wrong["status"], wrong["reason"]) == ("False", "InvalidFiles")
-    files, hooks = f"{state.REFUSED}: web/values.yaml, line 1: wrong", f"{state.HOOKS_REFUSED}: a.sh is not"
-    assert wrong["message"].startswith(f"{files}; {hooks}")
+    assert wrong["message"] == f"{files}; {hooks}"
     assert (ready["status"], ready["reason"]) == ("True", "NotInForce")
     assert ready["message"] == f"The last run succeeded; what is newer is not in force: {wrong['message']}."
 

@@ -120,6 +120,10 @@ def having(field: str, value: object) -> Callable[[World], object]:
     return lambda world: setattr(world.web, field, value)
 
 
+def noting(kind: findings.FindingKind, text: str) -> Callable[[World], object]:
+    return lambda world: world.web.note(kind, text)
+
+
 def unhealthy(kind: resource_health.HealthState, text: str) -> Callable[[World], object]:
     return having("health", module_health.ModuleHealth(kind, text))
 
@@ -142,7 +146,7 @@ def answering(not_registered: str = "", unanswered: str = "") -> Callable[[World
     def apply(world: World) -> None:
         rows = world.bindings.answers.setdefault(WEB, [])
         rows.append(row)
-        world.web.not_registered = hook_bindings.not_registered(rows)
+        world.web.note(findings.NOT_REGISTERED, hook_bindings.not_registered(rows))
 
     return apply
 
@@ -167,25 +171,31 @@ TROUBLES: Final = {
         "1 of 3 pods",
     ),
     "a record of others": Trouble(
-        having("foreign_record", "revision 3 was changed by others"),
+        noting(findings.CHANGED_BY_OTHERS, "revision 3 was changed by others"),
         "Changed by others",
         "ChangedByOthers",
         "revision 3",
     ),
     "a lost chart": Trouble(
-        having("lost_chart", "put Chart.yaml back into web"), "Chart lost", "ChartLost", "put Chart.yaml back"
+        noting(findings.CHART_LOST, "put Chart.yaml back into web"),
+        "Chart lost",
+        "ChartLost",
+        "put Chart.yaml back",
     ),
     "wrong values": Trouble(
-        having("wrong_values", "ConfigMap a/b is invalid: web.port"),
+        noting(findings.WRONG_VALUES, "ConfigMap a/b is invalid: web.port"),
         "Not in force",
         "WrongValues",
         "web.port",
     ),
     "wrong files": Trouble(
-        having("wrong_files", "web/values.yaml, line 2: not YAML"), "Not in force", "NotInForce", "line 2"
+        noting(findings.WRONG_FILES, "web/values.yaml, line 2: not YAML"),
+        "Not in force",
+        "NotInForce",
+        "line 2",
     ),
     "wrong hooks": Trouble(
-        having("wrong_hooks", "a.sh is not executable"), "Not in force", "NotInForce", "not executable"
+        noting(findings.WRONG_HOOKS, "a.sh is not executable"), "Not in force", "NotInForce", "not executable"
     ),
     "an edit that waits": Trouble(
         having("edit_since", 1000.0),
@@ -242,7 +252,7 @@ TROUBLES: Final = {
         "NoResourceReconciliation",
     ),
     "definitions": Trouble(
-        having("left_out_definitions", "shops.example.com is that of db"),
+        noting(findings.DEFINITIONS_LEFT_OUT, "shops.example.com is that of db"),
         "Definition left out",
         "DefinitionsLeftOut",
         "shops.example.com is that of db",
@@ -254,16 +264,19 @@ TROUBLES: Final = {
         "binding shops (Shop) of hook shops.sh waits: there is",
     ),
     "Go hooks": Trouble(
-        having("go_hooks", ("a.go",)), "Hook left out", "HookLeftOut", "never run here: a.go"
+        noting(findings.HOOK_LEFT_OUT, "a.go"), "Hook left out", "HookLeftOut", "never run here: a.go"
     ),
     "a warning": Trouble(
-        having("warnings", ('Deployment/web: unknown field "spec.replcas"',)),
+        noting(findings.WARNED, 'Deployment/web: unknown field "spec.replcas"'),
         "Warned",
         "Warned",
         'Deployment/web: unknown field "spec.replcas"',
     ),
     "a slip of the keyboard": Trouble(
-        having("slips", ("the chart has no value web.replicaCoutn",)), "Warned", "Warned", "web.replicaCoutn"
+        noting(findings.MISSPELT, "the chart has no value web.replicaCoutn"),
+        "Warned",
+        "Warned",
+        "web.replicaCoutn",
     ),
     "a module that it requires": Trouble(waits_for_db, "Waits", "WaitsForModules", "db (Failed)"),
     "a rollout": Trouble(
@@ -274,23 +287,15 @@ TROUBLES: Final = {
     ),
 }
 """The worst first."""
-OF_BESIDE: Final = {
-    "failing_hooks": ("a hook that fails on events", "a hook that may fail", "a hook without an answer"),
-    "waiting_bindings": ("a binding that waits",),
-    "waits_for": ("a module that it requires",),
-    "edit_waits": ("an edit that waits",),
-}
 OF_STATE: Final = {
-    "health", "wrong_values", "wrong_files", "wrong_hooks", "not_registered", "drift", "held_back",
-    "suspended", "maintenance", "lost_chart", "foreign_record", "left_out_definitions", "go_hooks", "beside",
-    "lacks", "edit_since", "warnings", "slips",
+    "noted", "health", "drift", "held_back", "suspended", "maintenance", "lacks", "edit_since",
 }  # fmt: skip
 """Fields that say that something is wrong with a module whose last run succeeded; all are in ``TROUBLES``."""
 OTHERWISE: Final = {
     "module", "status", "reason", "verdict", "waits_for", "hooks", "readiness", "started", "settled",
     "progress", "last_error", "last_error_without_values", "failure", "tries", "cure", "awaits_health",
     "next_try", "discovered", "handled_now", "handled_run", "undecided", "last_run", "runs",
-    "leaving", "awaits_config", "kept", "edits", "edits_seen", "wrong_since", "warned",
+    "leaving", "awaits_config", "kept", "edits", "edits_seen", "warned",
     "stays_off", "helm_hook", "runs_hook", "is_final",
 }  # fmt: skip
 """Fields about runs, which the state of a module says."""
@@ -299,7 +304,6 @@ OTHERWISE: Final = {
 def test_nothing_that_is_known_of_a_module_is_left_out() -> None:
     fields = set(state.ModuleState.__struct_fields__)
     assert fields == OF_STATE | OTHERWISE, "say it in TROUBLES, or that it is about runs"
-    assert set(state.Beside.__struct_fields__) == OF_BESIDE.keys()
     told = list(dict.fromkeys((each.word, each.reason) for each in TROUBLES.values()))
     assert told == list(dict.fromkeys((kind.word, kind.reason or kind.type) for kind in findings.TABLE)), (
         "in the order of the table"

@@ -16,7 +16,7 @@ from addon_operator.kernel import names
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import informers, reflector
 from addon_operator.kube.objects import module_objects, suspension
-from addon_operator.modules import model, module_config, windows
+from addon_operator.modules import findings, model, module_config, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.modules.health.resource_health import HealthState
@@ -52,6 +52,12 @@ def module(status: state.ModuleStatus = Status.READY, **fields: Any) -> state.Mo
     return made
 
 
+def noting(kind: findings.FindingKind, *texts: str) -> state.ModuleState:
+    made = module()
+    made.note(kind, *texts)
+    return made
+
+
 FAILED: Final = {"last_error": ERROR, "last_error_without_values": ERROR}
 MODULES: Final = {
     "without a release": module(),
@@ -63,7 +69,7 @@ MODULES: Final = {
     "drifted": module(drift=drift_report.DriftReport(1, "ConfigMap x: /data/a (by kubectl-edit)")),
     "suspended": module(suspended=suspension.Suspension("new disks", NOW, "alice", LATER)),
     "held back": module(held_back=windows.HeldBack("upgrade to revision 2", LATER, NOW)),
-    "wrong values": module(wrong_values="ConfigMap a/b is invalid since 03:12: web.port"),
+    "wrong values": noting(findings.WRONG_VALUES, "ConfigMap a/b is invalid since 03:12: web.port"),
     "pending": module(Status.PENDING, waits_for=(names.ModuleName("db"),)),
     "disabled": module(Status.DISABLED, verdict="disabled by ConfigMap addon-operator"),
     "being removed": module(Status.DELETING, **FAILED),
@@ -119,13 +125,15 @@ async def test_a_standby_says_of_a_module_what_the_leader_says(of: state.ModuleS
 
 
 def test_a_change_on_disk_that_is_refused_is_said_by_a_standby_too() -> None:
-    card = standby_card(stored(module(wrong_files="010-web/values.yaml, line 2: not YAML")))
+    card = standby_card(stored(noting(findings.WRONG_FILES, "010-web/values.yaml, line 2: not YAML")))
     assert (card.group, card.word) == (page_modules.Group.ATTENTION, "Not in force")
     assert card.sentence.endswith("010-web/values.yaml, line 2: not YAML")
 
 
 def test_a_webhook_that_is_not_registered_is_said_by_a_standby_too() -> None:
-    card = standby_card(stored(module(not_registered="kubernetesValidating a.b.c is not registered: rights")))
+    card = standby_card(
+        stored(noting(findings.NOT_REGISTERED, "kubernetesValidating a.b.c is not registered: rights"))
+    )
     assert (card.word, card.sentence) == (
         "Not registered",
         "kubernetesValidating a.b.c is not registered: rights",
@@ -133,7 +141,9 @@ def test_a_webhook_that_is_not_registered_is_said_by_a_standby_too() -> None:
 
 
 def test_what_the_build_before_wrote_which_had_no_findings_is_not_green() -> None:
-    object_ = stored(module(foreign_record="revision 3 was changed", go_hooks=("a.go",)))
+    of = noting(findings.CHANGED_BY_OTHERS, "revision 3 was changed")
+    of.note(findings.HOOK_LEFT_OUT, "a.go")
+    object_ = stored(of)
     del object_["status"]["findings"]
     card = standby_card(object_)
     assert (card.group, card.word) == (page_modules.Group.ATTENTION, "Changed by others")

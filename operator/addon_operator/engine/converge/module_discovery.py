@@ -11,7 +11,7 @@ from addon_operator.engine.converge import cluster_requirements
 from addon_operator.engine.hooks import enabled_scripts, hook_processes
 from addon_operator.engine.modules import module_run
 from addon_operator.kernel import clock, errors, names
-from addon_operator.modules import model, plan, requirements
+from addon_operator.modules import findings, model, plan, requirements
 from addon_operator.process import start_errors
 from addon_operator.values import sources, store
 
@@ -176,7 +176,7 @@ class Discovery:
         due: list[events.Event] = [events.RemovalDue(text) for text in (*deletes, *purges)]
         stays = [events.Warned(text) for text in plan.stays(observed)]
         chartless = plan.chartless(observed)
-        self._states.lose_charts(chartless)
+        self._states.note_each(findings.CHART_LOST, chartless)
         told = (*due, *stays, *map(events.Warned, chartless.values()))
         for event in told:
             if event not in self._removals_told:
@@ -242,7 +242,8 @@ class Discovery:
         """
         script, name = module.enabled_script, module.name
         if name in self._values.withheld:
-            wrong = config_events.WrongValuesError(name, self._states[name].wrong_values)
+            texts = self._states[name].texts(findings.WRONG_VALUES)
+            wrong = config_events.WrongValuesError(name, "".join(texts))
             return self._as_before(name, wrong, "its values are wrong", is_ours=is_ours)
         # A script that nobody may execute stops the module itself.
         if script is None or not start_errors.is_executable(script):

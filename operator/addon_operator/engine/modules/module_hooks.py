@@ -9,7 +9,7 @@ from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.loading import hook_files
-from addon_operator.modules import model
+from addon_operator.modules import findings, model
 from addon_operator.values import checks, store
 
 
@@ -95,5 +95,5 @@ class ModuleHooks:
 
     async def _ask(self, module: model.Module) -> hook_processes.LoadedHooks:
         files = hook_files.discover(module.path / "hooks")
-        self._states[module.name].go_hooks = files.go_hooks
+        self._states.note(module.name, findings.HOOK_LEFT_OUT, *files.go_hooks)
         return await self._executor.runner.load(files, self._tell, module.name)

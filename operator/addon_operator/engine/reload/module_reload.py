@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 from msgspec import structs
 
-from addon_operator.engine import engine, events, module_states, reactions, tasks
+from addon_operator.engine import engine, events, module_states, reactions, state, tasks
 from addon_operator.engine.modules import module_hooks
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
 from addon_operator.loading import module_files, module_loader
-from addon_operator.modules import model
+from addon_operator.modules import findings, model
 from addon_operator.values import checks, store
 
 
@@ -85,7 +85,8 @@ class ModuleReload:
         for name in loaded.strays.keys() - self._states.strays.keys():
             self._tell(events.Warned(loaded.strays[name]))
         self._states.strays = loaded.strays
-        self._states.leave(loading.left)
+        refused = {name: f"{state.REFUSED}: {text}" for name, text in loading.left.items()}
+        self._states.note_each(findings.WRONG_FILES, refused)
         self._ignore(loaded.strangers)
         for gone in sorted(self._states.replace(modules)):
             self._engine.forget(gone)
@@ -111,9 +112,10 @@ class ModuleReload:
             await self._hooks.renew(name)
         except errors.AddonOperatorError as error:
             self._tell(events.ReloadRefused(f"module {name}: {error}", is_of_hooks=True))
-            self._states.leave_hooks(name, f"module {name}: {errors.without_values(error)}")
+            said = f"{state.HOOKS_REFUSED}: module {name}: {errors.without_values(error)}"
+            self._states.note(name, findings.WRONG_HOOKS, said)
         else:
-            self._states.leave_hooks(name, "")
+            self._states.note(name, findings.WRONG_HOOKS)
 
     async def _observe(self, values: store.ValuesStore, modules: Sequence[model.Module]) -> _Before:
         known = values.modules

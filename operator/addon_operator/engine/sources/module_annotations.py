@@ -19,7 +19,7 @@ from addon_operator.kube import api_errors
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.kube.objects import module_objects, suspension
-from addon_operator.modules import windows
+from addon_operator.modules import findings, windows
 from addon_operator.values import store
 
 _OFTEN_SECONDS: Final = 2.0
@@ -75,7 +75,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
                 module.handled_now = str(status.get("lastHandledNow") or "")
                 if not module.discovered:
                     module.held_back = _held_back(status)
-                    module.warnings = tuple(map(str, status.get("warnings") or ()))
+                    module.note(findings.WARNED, *map(str, status.get("warnings") or ()))
             self._take(found, _since(status))
         selection = object_selections.ObjectSelection(
             module_objects.KIND,

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from addon_operator.engine import state
+from addon_operator.modules import findings
 from addon_operator.modules.health import resource_health
 from addon_operator.status import module_conditions
 from addon_operator.status.notifications import notify_config
@@ -54,8 +55,8 @@ def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
         seen[Kind.HELD_BACK] = held
     if (hooks := _of_hooks(module)) is not None or (is_ready and module.hooks is not None):
         seen[Kind.HOOK_FAILS] = hooks
-    if module.lost_chart or is_ready:
-        seen[Kind.CHART_LOST] = Problem(_line(module.lost_chart)) if module.lost_chart else None
+    if (lost := module.texts(findings.CHART_LOST)) or is_ready:
+        seen[Kind.CHART_LOST] = Problem(_line(lost[0])) if lost else None
     return seen
 
 
@@ -69,10 +70,8 @@ def _held_back(module: state.ModuleState) -> Problem | None:
 
 def _of_hooks(module: state.ModuleState) -> Problem | None:
     """Say which hooks fail beside runs, which are not asked, and which bindings wait."""
-    is_settled = module.status in (_Status.READY, _Status.FAILED)
-    not_registered = module.not_registered if is_settled else ""
-    beside = module.beside
-    wrong = [*beside.failing_hooks, *filter(None, [not_registered]), *beside.waiting_bindings]
+    kinds = (findings.HOOK_FAILS, findings.NOT_REGISTERED, findings.BINDING_WAITS)
+    wrong = [message for each in module.found() if each.kind in kinds for message in each.messages]
     return Problem(_line("; ".join(wrong)), "it goes on by itself when that is mended") if wrong else None
 
 

@@ -13,7 +13,7 @@ from addon_operator.engine import events, module_states, state
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.modules import left_watch, module_run
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model, module_config, plan
+from addon_operator.modules import findings, model, module_config, plan
 from addon_operator.values import store
 from tests.support import rows
 from tests.unit.engine import fakes
@@ -140,9 +140,9 @@ async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
     discovery.found = plan.Observed([module], wanted, {"web": True})
     [line] = await told()
     assert line.startswith("release web stays as it is, because module web has no chart any more")
-    assert states[WEB].lost_chart == line
+    assert states[WEB].texts(findings.CHART_LOST) == (line,)
     states.replace([structs.replace(module, has_chart=True)])
-    assert states[WEB].lost_chart == "", "it is back, and no discovery follows"
+    assert states[WEB].texts(findings.CHART_LOST) == (), "it is back, and no discovery follows"
     assert (await told(), states.withholds) == ([], False)
 
 

@@ -5,7 +5,7 @@ import pathlib
 from addon_operator.engine import config_events, module_states, state
 from addon_operator.engine.sources import refused_config
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import model
+from addon_operator.modules import findings, model
 from addon_operator.values import sources
 from tests.support import clocks
 
@@ -37,7 +37,7 @@ class Bench:
 
     @property
     def blamed(self) -> dict[str, str]:
-        return {each.module.name: each.wrong_values for each in self.states if each.wrong_values}
+        return {each.module.name: text for each in self.states for text in each.texts(findings.WRONG_VALUES)}
 
 
 def test_a_refused_edit_is_shown_with_what_is_wrong_since_when_and_what_follows() -> None:

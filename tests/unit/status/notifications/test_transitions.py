@@ -8,7 +8,7 @@ import pytest
 
 from addon_operator.engine import state
 from addon_operator.kernel import clock, names
-from addon_operator.modules import model, windows
+from addon_operator.modules import findings, model, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health, resource_health
 from addon_operator.status.notifications import notify_config, transitions
@@ -59,13 +59,16 @@ class People:
         drift: drift_report.DriftReport | None = None,
         held: windows.HeldBack | None = None,
         next_try: float | None = None,
-        beside: state.Beside | None = None,
+        hooks: Mapping[findings.FindingKind, str] = {},
         lost_chart: str = "",
     ) -> None:
         found = state.ModuleState(model.Module(names.ModuleName(name), 1, pathlib.Path("/m")), status)
         found.last_error_without_values, found.failure, found.health = error, failure, health
         found.drift, found.held_back, found.next_try = drift, held, next_try
-        found.hooks, found.beside, found.lost_chart = (), beside or state.Beside(), lost_chart
+        found.hooks = ()
+        found.note(findings.CHART_LOST, lost_chart)
+        for kind, text in hooks.items():
+            found.note(kind, text)
         self.ledger.saw_state(found, "addons", self.now)
 
     def fail(self, name: str = "web", failure: str = "") -> None:
@@ -213,8 +216,8 @@ def test_a_flapping_module_is_calm_as_long_after_a_restart(people: People) -> No
             {"drift": drift_report.DriftReport()},
         ),
         (Kind.HELD_BACK, {"held": windows.HeldBack("revision 3", BEGIN + 3600)}, {}),
-        (Kind.HOOK_FAILS, {"beside": state.Beside(("hook a.sh failed twice",))}, {}),
-        (Kind.HOOK_FAILS, {"beside": state.Beside(waiting_bindings=("binding b waits",))}, {}),
+        (Kind.HOOK_FAILS, {"hooks": {findings.HOOK_FAILS: "hook a.sh failed twice"}}, {}),
+        (Kind.HOOK_FAILS, {"hooks": {findings.BINDING_WAITS: "binding b waits"}}, {}),
         (Kind.CHART_LOST, {"lost_chart": "put Chart.yaml back"}, {}),
     ],
     ids=["unhealthy", "drifted", "held back", "a hook that fails", "a binding that waits", "a lost chart"],

@@ -130,6 +130,27 @@ def test_what_moves_to_a_module_with_files_newer_than_its_last_run_keeps_its_uid
     operator.stop()
 
 
+def test_what_moves_while_directories_are_written_keeps_its_uid(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    """A run reads what its module's directory has by then; other directories are written after it."""
+    site.use_helm(helm)
+    web = site.module("010-web", {"a": "'{{ .Values.web.a }}'"}, values="web: {a: b}\nwebEnabled: true")
+    for name in ("moves", "goes"):
+        add(web, name, of="web")
+    operator = site.start(WATCH_MODULES="yes", WATCH_MODULES_INTERVAL="2s").wait_ready().wait_idle()
+    before = uid(site, "moves")
+    for name in ("moves", "goes"):
+        (web / "templates" / f"{name}.yaml").unlink()
+    site.config(web="{a: c}")
+    operator.wait_until(lambda: site.deployed() == {"web": 2}, "web has run")
+    add(site.module("020-new", {"a": "b"}, values="newEnabled: true"), "moves", of="new")
+    operator.wait_until(lambda: site.deployed() == {"web": 2, "new": 1}, "the new module has run")
+    operator.wait_until(lambda: site.data("goes") is None, "what nobody has goes")
+    assert (uid(site, "moves"), owner(site, "moves")) == (before, "new")
+    operator.stop()
+
+
 _CLAIM: Final = """\
 apiVersion: v1
 kind: PersistentVolumeClaim

@@ -335,6 +335,8 @@ class Graph(health.Beginning):
             "memory": self._tools.memory.keep,
         }
         if self._settings.watch_modules:
+            directories, order = self._settings.modules_dirs, self._settings.unnumbered_module_order
+            first = await asyncio.to_thread(module_scan.scan, directories)
             reload = module_reload.ModuleReload(
                 self._values,
                 self.states,
@@ -342,9 +344,10 @@ class Graph(health.Beginning):
                 runner.hooks,
                 running,
                 self._tell,
+                first,
+                runner.releases.let_go,
             )
-            directories, order = self._settings.modules_dirs, self._settings.unnumbered_module_order
-            first = await asyncio.to_thread(module_scan.scan, directories)
+            runner.releases.unread = reload.unread
             check = module_reload.config_check(self._values)
             loader = module_loader.ModuleLoader(directories, order, self._modules, first, check)
             interval = self._settings.watch_modules_interval

@@ -19,6 +19,8 @@ class Loading(msgspec.Struct, frozen=True):
 
     loaded: module_files.LoadedModules
     """All modules as they are to be from now on."""
+    scan: module_scan.Scan
+    """The state of the directories that shows them."""
     touched: frozenset[names.ModuleName]
     """Modules that are new or whose directory changed, and could be read."""
     problems: tuple[str, ...] = ()
@@ -89,12 +91,13 @@ class ModuleLoader:
             self._problems.append(module_problems.told(error, self.directories[0]))
             self._touched.clear()
             self.undo()
-            return Loading(self._loaded, frozenset(), tuple(self._problems), self._problems[-1])
+            return Loading(self._loaded, self._last, frozenset(), tuple(self._problems), self._problems[-1])
         wrong = {**self._left, **self._refused}
         of_modules = {files.module.path: files.module.name for files in self._loaded.modules}
         left = {of_modules[path]: text for path, text in wrong.items() if path in of_modules}
         refused = "; ".join((*self._left.values(), *self._refused.values()))
-        return Loading(self._loaded, frozenset(self._touched), tuple(self._problems), refused, left)
+        touched = frozenset(self._touched)
+        return Loading(self._loaded, now, touched, tuple(self._problems), refused, left)
 
     def undo(self) -> None:
         """Forget the last reading, of which nothing was taken in: what changed has yet to be read."""

@@ -213,18 +213,20 @@ class Converger:
     def coming_runs(self) -> Iterator[tuple[model.Module, bool]]:
         """Yield the enabled modules, and of each whether a run that changes its release is on its way.
 
-        As long as that is not known, one is. A module whose try has failed may take for ever, and the files
-        of one that is neither planned nor queued may be newer than what was read of them.
+        As long as that is not known, one is, and any module may be enabled. A module whose try has failed may
+        take for ever, and the files of one that is neither planned nor queued may be newer than what was read
+        of them.
         """
         states, progress = self._runner.states, self._progress
         is_known = self._wanted is None and (progress is None or progress.is_planned)
-        planned = set(states.enabled) if not is_known else set() if progress is None else progress.planned
+        every = [module.name for module in states.modules]
+        planned = set(every) if not is_known else set() if progress is None else progress.planned
         queued = {
             task.owner: task.attempts == 0
             for task in self._queue.tasks
             if task.kind is tasks.TaskKind.MODULE_RUN and task.waits_since is None
         }
-        for name in states.enabled:
+        for name in states.enabled if is_known and self._postponed is None else every:
             yield states[name].module, queued.get(name, name in planned)
 
     def will_run(self, module: names.ModuleName) -> bool:

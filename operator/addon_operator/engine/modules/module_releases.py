@@ -5,7 +5,7 @@ import contextlib
 import functools
 import math
 import pathlib
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from msgspec import structs
@@ -132,6 +132,8 @@ class ModuleReleases:
         self._waiting: dict[places.ReleaseLocation, tuple[str, str]] = {}
         self.coming_runs: Callable[[], Iterable[tuple[model.Module, bool]]] = tuple
         """Gives the enabled modules, and of each whether a run that changes its release is on its way."""
+        self.unread: Callable[[], Awaitable[str]] = _nothing
+        """Names a directory whose changes have yet to be read; empty if there is none."""
 
     async def observe_all(self, modules: Collection[model.Module]) -> Mapping[str, bool]:
         """Return what each release goes by, and whether an addon-operator made it.
@@ -303,7 +305,7 @@ class ModuleReleases:
         told = {place: f"{names.listed([*map(str, left[place])], _NAMED)} left it" for place in left}
         for place, text in told.items():
             if self._waiting.get(place) != (text, gaining):
-                waits = f"and go when module {gaining} has run, unless it has them then"
+                waits = f"and go when {gaining} has run, unless it has them then"
                 self._tell(events.Noted(f"release {place}: {text}, {waits}", place.name))
         self._waiting = {place: (text, gaining) for place, text in told.items()}
 
@@ -313,13 +315,16 @@ class ModuleReleases:
         So counts one of whose release nobody knows what it has, also the one that has just run, and one in
         maintenance; and one whose files are newer than its last run, although nobody has read that yet. With
         ``looks``, one that fails, that has no run on its way, that is in maintenance, or whose release is not
-        known for long counts only if its chart has something of what left releases.
+        known for long counts only if its chart has something of what left releases. As long as a directory is
+        written, its module may have anything.
         """
+        if changing := await self.unread():
+            return f"what changes in {changing}"
         await self._followed.follow_new()
         unread = dict.fromkeys(self._followed.at_rest, True) | self._followed.unread
         unread = {name: lasts for name, lasts in unread.items() if looks or name != beside}
         if soon := next((name for name, lasts in unread.items() if not lasts), ""):
-            return soon
+            return f"module {soon}"
         for module, is_coming in self.coming_runs():
             name, lasts = module.name, module.name in unread
             is_there = name != beside and module.has_chart and not self._values.maintenance(name)
@@ -330,10 +335,10 @@ class ModuleReleases:
                     if (lasts or await self._manager.is_due(asked)) and not (
                         by_chart and not await self._manager.may_gain(asked)
                     ):
-                        return name
+                        return f"module {name}"
                 except errors.AddonOperatorError:
                     # What it will be is not known.
-                    return name
+                    return f"module {name}"
         return ""
 
     def _guarded(self, request: release_types.ReleaseRequest) -> release_types.ReleaseRequest:
@@ -555,6 +560,11 @@ class ModuleReleases:
             self._modes[module] = mode
             self._tell(events.MaintenanceChanged(module, mode))
         return bool(mode)
+
+
+async def _nothing() -> str:
+    """Name nothing."""
+    return ""
 
 
 async def _end(work: "asyncio.Task[Any]") -> None:

@@ -1,7 +1,7 @@
 """Taking modules in that changed on disk while the operator runs (setting ``WATCH_MODULES``)."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import msgspec
 from msgspec import structs
@@ -10,7 +10,7 @@ from addon_operator.engine import engine, events, module_states, reactions, stat
 from addon_operator.engine.modules import module_hooks
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
-from addon_operator.loading import module_files, module_loader
+from addon_operator.loading import module_files, module_loader, module_scan
 from addon_operator.modules import findings, model
 from addon_operator.values import checks, store
 
@@ -35,13 +35,18 @@ class ModuleReload:
         hooks: module_hooks.ModuleHooks,
         running: engine.Engine,
         tell: events.Listener,
+        first: module_scan.Scan,
+        taken: Callable[[], Awaitable[None]],
     ) -> None:
+        """``first`` shows what is in force; ``taken`` is called when something else is."""
         self._values = values
         self._states = states
         self._configuration = configuration
         self._hooks = hooks
         self._engine = running
         self._tell = tell
+        self._in_force = first
+        self.taken = taken
 
     def refuse(self, problem: str) -> None:
         """Report what is wrong on disk, and therefore stays as it was."""
@@ -61,6 +66,17 @@ class ModuleReload:
         If that fails, ``loader`` reads all that changed again with the next change.
         """
         await self._engine.reload(ReloadTask(self._engine, self, loading, loader))
+
+    async def unread(self) -> str:
+        """Name a directory that is new, or otherwise than what is in force; empty if there is none."""
+        directories = tuple(self._in_force.common)
+        try:
+            now = await asyncio.to_thread(module_scan.scan, directories)
+        except (OSError, errors.ConfigurationError):
+            return str(directories[0])
+        known = {**self._in_force.common, **self._in_force.modules}
+        there = {**now.common, **now.modules}
+        return next((str(path) for path, found in there.items() if known.get(path) != found), "")
 
     def changed_by(self, loading: module_loader.Loading) -> frozenset[names.ModuleName]:
         """Return the modules that changed or are gone."""
@@ -99,6 +115,7 @@ class ModuleReload:
             self._tell(events.ModulesReloaded(sorted(loading.touched), loading.warnings))
         if was_refused and not self._states.refuses:
             self._tell(events.NothingRefused())
+        self._in_force = loading.scan
         return reactions.Reaction(converge=True) if is_due else reaction
 
     def _ignore(self, strangers: tuple[str, ...]) -> None:
@@ -175,6 +192,7 @@ class ReloadTask(tasks.Task):
             self._loader.undo()
             raise
         self._engine.reloaded(reaction)
+        await self._reload.taken()
 
 
 def _lost_charts(

@@ -92,6 +92,8 @@ class Bench:
         self.refusals: list[str] = []
         self.accepted = 0
         self.warnings: list[str] = []
+        self.unread: list[str] = []
+        """What is on disk and not in force, each time something was taken in."""
         self.config = Config(self.values)
         self.hooks = Hooks()
         self.reactions: list[reactions.Reaction] = []
@@ -108,6 +110,8 @@ class Bench:
             self.hooks,
             Engine(self),
             self._tell,
+            first,
+            self._take,
         )
         self.watch = module_watch.ModuleWatch(
             self.loader,
@@ -116,6 +120,9 @@ class Bench:
             time_of=self.clock,
             sleep=self._pause,
         )
+
+    async def _take(self) -> None:
+        self.unread.append(await self.reload.unread())
 
     async def _pause(self, seconds: float) -> None:
         await self.sleep(seconds)
@@ -177,6 +184,16 @@ async def test_a_change_is_applied_when_it_has_come_to_rest(bench: Bench) -> Non
     assert bench.own(WEB) == {"size": 2}
     assert (bench.told, bench.hooks.renewed) == (["web"], ["web"])
     assert await bench.changed() is None
+
+
+@pytest.mark.parametrize("name", ["020-db/templates/a.yaml", "030-new/values.yaml", "values.yaml"])
+async def test_what_is_written_is_unread_until_it_is_in_force(bench: Bench, name: str) -> None:
+    assert await bench.reload.unread() == ""
+    bench.write(name, "a: b")
+    await bench.watch.look()
+    assert await bench.reload.unread() == str(bench.root / name.rpartition("/")[0].split("/")[0])
+    await bench.changed()
+    assert bench.unread == [""]
 
 
 async def test_a_changed_chart_makes_a_run_of_its_module(bench: Bench) -> None:

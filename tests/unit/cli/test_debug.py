@@ -17,7 +17,7 @@ import rich.console
 import yaml
 from click import shell_completion, testing
 
-from addon_operator.cli import debug, main, module_tables, printing
+from addon_operator.cli import completion, debug, main, module_tables, printing
 from addon_operator.cli import module as module_commands
 from addon_operator.commands.outside import dev_operators, module_requests
 from addon_operator.commands.outside import place as places
@@ -993,6 +993,7 @@ def test_modules_of_a_cluster_are_offered_if_no_operator_is_here(
     assert completions("module", "describe", *flags, "w") == ["web"]
     assert asked == [("addons", 1.0)]
     monkeypatch.undo()
+    monkeypatch.setattr(completion, "_SECONDS", 0.1)
     assert completions("module", "describe", "--kubeconfig", str(tmp_path / "none"), "w") == []
     assert completions("module", "describe", *flags, "w") == [], "nobody answers there"
 

@@ -336,6 +336,7 @@ async def test_so_many_may_follow_that_probes_have_their_connections(
     session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_site, "FOLLOWERS", 1)
+    monkeypatch.setattr(page_site, "LOOK_SECONDS", 0.01)
     async with session.get("/live") as followed:
         assert followed.status == 200
         assert await get(session, "/live") == (503, "too many follow the page: load it again\n")

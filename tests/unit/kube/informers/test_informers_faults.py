@@ -175,7 +175,7 @@ async def test_a_missing_right_is_reported_and_the_binding_starts_when_it_is_giv
     await recorder.until_synced()
     assert recorder.troubles[0] is not None
     assert "me may not watch configmaps: add to its ClusterRole the rule" in recorder.troubles[0]
-    await world.server.until(lambda: recorder.troubles[-1] is None)
+    await recorder.until(lambda: recorder.troubles[-1] is None)
     assert (subscription.synced, subscription.reason) == (True, None)
     assert world.failures.counted == ["ConfigMap forbidden"] * 3
 

@@ -9,16 +9,32 @@ import os
 import pathlib
 import sys
 import textwrap
+from typing import Any
 
 _ANSWERS = """\
-import json, os, pathlib, sys, time
+import os, sys, time
 
-CONFIG = json.loads({config!r})
 ASKED = sys.argv[1:]
 
 
+def fail(text):
+    import json
+    sys.stderr.write(json.dumps({{"message": text}}) + "\\n")
+    sys.exit(1)
+
+
+if ASKED == ["list"]:
+    print({listed!r})
+    sys.exit()
+if ASKED == ["config"]:
+    print({config!r})
+    sys.exit()
+import json  # takes as long as all of the above
+
+
 def read(variable):
-    return json.loads(pathlib.Path(os.environ[variable]).read_text())
+    with open(os.environ[variable]) as file:
+        return json.load(file)
 
 
 def write(variable, *documents):
@@ -26,32 +42,23 @@ def write(variable, *documents):
         file.writelines(json.dumps(document) + "\\n" for document in documents)
 
 
-def fail(text):
-    sys.stderr.write(json.dumps({{"message": text}}) + "\\n")
-    sys.exit(1)
-
-
-hooks = CONFIG if isinstance(CONFIG, list) else CONFIG.get("hooks", [])
-if ASKED == ["list"]:
-    print(f"Found {{len(hooks)}} items:")
-    for number, hook in enumerate(hooks):
-        print(f"{{number}} - {{hook['metadata']['name']}}")
-    sys.exit()
-if ASKED == ["config"]:
-    print(json.dumps(CONFIG))
-    sys.exit()
 {body}
 """
 
 
-def write(directory: pathlib.Path, name: str, config: object, body: str = "") -> pathlib.Path:
+def write(directory: pathlib.Path, name: str, config: Any, body: str = "") -> pathlib.Path:  # noqa: ANN401 - JSON
     """Put a program into a directory of hooks; ``body`` is Python that is run for all other questions.
 
     It finds the words behind ``hook`` in ``ASKED``, and has ``read``, ``write`` and ``fail``.
     """
     answers = directory / "hook"
     answers.mkdir(parents=True, exist_ok=True)
-    text = _ANSWERS.format(config=json.dumps(config), body=textwrap.dedent(body))
+    hooks = config if isinstance(config, list) else config.get("hooks", [])
+    listed = [
+        f"Found {len(hooks)} items:",
+        *(f"{i} - {each['metadata']['name']}" for i, each in enumerate(hooks)),
+    ]
+    text = _ANSWERS.format(listed="\n".join(listed), config=json.dumps(config), body=textwrap.dedent(body))
     (answers / "__main__.py").write_text(text)
     program = directory / name
     if not program.is_symlink():

@@ -287,14 +287,21 @@ class _Automaton:
 
     def _between(self, p: Place, q: Place) -> set[Place]:
         """Return the places on the way from one to the other, if it reads what both read again and again."""
-        often = self._often(p) & self._often(q)
+        onward = self._onward(self._often(p) & self._often(q))
+        return {place for place in onward[p] if place == q or q in onward[place]}
+
+    @functools.cache  # noqa: B019
+    def _onward(self, letters: frozenset[str]) -> dict[Place, set[Place]]:
+        """Return the places that come after each, where all that is read between may be one of these."""
         leads = {
             place: {
-                way.to for way in self._steps(place) if way.to in self._reads and self._reads[way.to] & often
+                way.to
+                for way in self._steps(place)
+                if way.to in self._reads and self._reads[way.to] & letters
             }
             for place in self._reads
         }
-        return {place for place in _reachable(p, leads) if place == q or q in _reachable(place, leads)}
+        return {place: _reachable(place, leads) for place in leads}
 
     @functools.cache  # noqa: B019
     def _often(self, place: Place) -> frozenset[str]:

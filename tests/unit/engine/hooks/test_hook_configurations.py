@@ -211,7 +211,7 @@ async def test_a_program_that_cannot_say_what_it_holds_is_one_sentence_with_its_
 ) -> None:
     program = batch_program.write(root, "batch", PROGRAM)
     script = root / "hook" / "__main__.py"
-    script.write_text(script.read_text().replace("    print(json.dumps(CONFIG))", f"    {answer}"))
+    script.write_text(script.read_text().replace(f"    print({json.dumps(PROGRAM)!r})", f"    {answer}"))
     with pytest.raises(hook_config.HookConfigError, match=reason) as caught:
         await Runner(tmp_path, timeout=1.0 if "timeout" in reason else 60.0).load(root)
     assert str(caught.value).startswith(f"hook {program}: invalid configuration: ")

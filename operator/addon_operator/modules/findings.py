@@ -12,6 +12,7 @@ from typing import Final, TypedDict
 import msgspec
 
 from addon_operator.kernel import clock
+from addon_operator.modules.news import NewsKind
 
 
 class Group(enum.StrEnum):
@@ -55,6 +56,8 @@ class FindingKind:
     """Whether both have a list."""
     is_standstill: bool = False
     """Whether it is why nothing happens; of these, none hides the others."""
+    news: NewsKind | None = None
+    """As what people are told of it; ``None`` if nobody is."""
     is_unready: bool = False
     """Whether a module is not Ready because of it, although its last run succeeded."""
 
@@ -65,6 +68,15 @@ UNHEALTHY: Final = FindingKind(
     group=Group.FAILED,
     begins="it is not healthy: ",
     condition="Healthy",
+    news=NewsKind(
+        key="unhealthy",
+        began="is unhealthy",
+        over="is healthy again",
+        no_longer="is no longer unhealthy",
+        since="Its resources have not been healthy since",
+        follows="The operator goes on watching them",
+        is_usual=True,
+    ),
 )
 CHANGED_BY_OTHERS: Final = FindingKind(
     type="ChangedByOthers",
@@ -74,7 +86,20 @@ CHANGED_BY_OTHERS: Final = FindingKind(
     stored="foreignRecord",
     is_unready=True,
 )
-CHART_LOST: Final = FindingKind(type="ChartLost", word="Chart lost", key="chartLost", stored="chartLost")
+CHART_LOST: Final = FindingKind(
+    type="ChartLost",
+    word="Chart lost",
+    key="chartLost",
+    stored="chartLost",
+    news=NewsKind(
+        key="chartLost",
+        began="has lost its chart",
+        over="has its chart again",
+        no_longer="no longer lacks a chart",
+        since="It has had no chart since",
+        is_usual=True,
+    ),
+)
 WRONG_VALUES: Final = FindingKind(
     type="WrongValues",
     word="Not in force",
@@ -88,8 +113,21 @@ EDIT_WAITS: Final = FindingKind(type="EditWaits", word="Edit waits", key="editWa
 REQUIRES_NOT_MET: Final = FindingKind(
     type="RequiresNotMet", word="Requirement not met", condition="Requires", key="unmet"
 )
+_OF_HOOKS: Final = NewsKind(
+    key="hookFails",
+    began="has trouble with its hooks",
+    over="has no trouble with its hooks any more",
+    no_longer="has no trouble with its hooks any more",
+    since="Its hooks have not worked since",
+    follows="It goes on by itself when that is mended",
+    is_usual=True,
+)
 NOT_REGISTERED: Final = FindingKind(
-    type="NotRegistered", word="Not registered", condition="WebhooksRegistered", key="notRegistered"
+    type="NotRegistered",
+    word="Not registered",
+    condition="WebhooksRegistered",
+    key="notRegistered",
+    news=_OF_HOOKS,
 )
 HOOK_FAILS: Final = FindingKind(
     type="HookFails",
@@ -98,6 +136,7 @@ HOOK_FAILS: Final = FindingKind(
     key="hooksFail",
     stored="failingHooks",
     is_list=True,
+    news=_OF_HOOKS,
 )
 DRIFTED: Final = FindingKind(
     type="Drifted",
@@ -106,11 +145,29 @@ DRIFTED: Final = FindingKind(
     remedy="'addon-operator module run {module}' puts it back",
     condition="Drifted",
     key="drift",
+    news=NewsKind(
+        key="drifted",
+        began="was changed by others",
+        over="is as its chart says again",
+        no_longer="is no longer changed by others",
+        since="Others changed its resources, seen at",
+        follows="That stays until somebody undoes it, or it is corrected",
+        command="diff",
+    ),
 )
-LEFT_OVER: Final = FindingKind(
-    type="LeftOver", word="Drifted", reason="Drifted", condition="Drifted", key="drift"
+LEFT_OVER: Final = dataclasses.replace(DRIFTED, type="LeftOver", reason="Drifted", begins="", remedy="")
+HELD_BACK: Final = FindingKind(
+    type="WaitsForWindow",
+    word="Held back",
+    is_standstill=True,
+    news=NewsKind(
+        key="heldBack",
+        began="waits for a window",
+        over="no longer waits for a window",
+        no_longer="no longer waits for a window",
+        since="It has waited since",
+    ),
 )
-HELD_BACK: Final = FindingKind(type="WaitsForWindow", word="Held back", is_standstill=True)
 SUSPENDED: Final = FindingKind(
     type="Suspended",
     word="Suspended",
@@ -140,6 +197,7 @@ BINDING_WAITS: Final = FindingKind(
     key="bindingsWait",
     stored="waitingBindings",
     is_list=True,
+    news=_OF_HOOKS,
 )
 HOOK_LEFT_OUT: Final = FindingKind(
     type="HookLeftOut",

@@ -267,7 +267,7 @@ class Notifier:
             return outbox.ready_at
         if len(outbox.messages) >= MOST_WAITING:
             return None
-        items = sorted(due, key=lambda item: (item.over is not None, item.kind, item.module))
+        items = sorted(due, key=lambda item: (item.over is not None, item.kind.key, item.module))
         taken = tuple(items[: transitions.MOST_DUE])
         self.ledger.take(outbox.target.name, taken)
         outbox.add(texts.Message(taken, now))

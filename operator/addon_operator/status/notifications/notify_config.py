@@ -19,6 +19,7 @@ import msgspec
 from addon_operator.documents import json_pointers, yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import clock, errors, json_types, names
+from addon_operator.modules import findings, news
 
 FILE: Final = "notify.yaml"
 MAX_BYTES: Final = 32 * 1024
@@ -55,30 +56,20 @@ class Format(enum.StrEnum):
     CLOUDEVENTS = "cloudevents"
 
 
-class Kind(enum.StrEnum):
-    """What can be told of a module."""
-
-    FAILED = "failed"
-    RECOVERED = "recovered"
-    UNHEALTHY = "unhealthy"
-    DRIFTED = "drifted"
-    UPGRADED = "upgraded"
-    ROLLED_BACK = "rolledBack"
-    HELD_BACK = "heldBack"
-    HOOK_FAILS = "hookFails"
-    CHART_LOST = "chartLost"
-
-
-LASTING: Final = frozenset(Kind) - {Kind.RECOVERED, Kind.UPGRADED}
+KINDS: Final[Mapping[str, news.NewsKind]] = {
+    kind.key: kind
+    for kind in (
+        news.FAILED,
+        news.RECOVERED,
+        news.UPGRADED,
+        news.ROLLED_BACK,
+        *(each.news for each in findings.TABLE if each.news is not None),
+    )
+}
+"""What can be told, by what the file calls it."""
+LASTING: Final = frozenset(kind for kind in KINDS.values() if kind.over)
 """What begins and is over some time."""
-_USUAL: Final = (
-    Kind.FAILED,
-    Kind.ROLLED_BACK,
-    Kind.UNHEALTHY,
-    Kind.HOOK_FAILS,
-    Kind.CHART_LOST,
-    Kind.RECOVERED,
-)
+_USUAL: Final = frozenset(kind for kind in KINDS.values() if kind.is_usual)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,7 +79,7 @@ class Target:
     name: str
     url: str = dataclasses.field(repr=False)
     format: Format
-    kinds: frozenset[Kind] = frozenset(_USUAL)
+    kinds: frozenset[news.NewsKind] = _USUAL
     modules: tuple[str, ...] = ("*",)
     """Patterns of names, as file names are matched."""
     after: float = _AFTER_SECONDS
@@ -132,7 +123,7 @@ _TARGET: Final[Mapping[str, Any]] = {
         "name": _text(format="dns-label"),
         "url": _text(**{"x-secret": True}),
         "format": {"enum": [str(each) for each in Format]},
-        "on": {**_LIST, "items": {"enum": [str(each) for each in Kind]}},
+        "on": {**_LIST, "items": {"enum": [*KINDS]}},
         "modules": {**_LIST, "items": _text()},
         "after": _text(format="period"),
         "hmacKey": _text(**{"x-secret": True}),
@@ -149,7 +140,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
 }
 _CHECKER: Final = violations.Checker(SCHEMA)
 _KNOWN: Final = frozenset(
-    {FILE, *SCHEMA["properties"], *_TARGET["properties"], *map(str, (*Format, *Kind)), "https"}
+    {FILE, *SCHEMA["properties"], *_TARGET["properties"], *map(str, Format), *KINDS, "https"}
 )
 """Words that are no secret."""
 
@@ -281,7 +272,8 @@ def _of_target(target: Mapping[str, json_types.JsonValue]) -> Iterator[tuple[str
     if "hmacKey" in target and target.get("format") in (Format.SLACK, Format.MSTEAMS):
         yield "hmacKey", f"only the format {Format.CLOUDEVENTS} is signed; remove the key"
     kinds = target.get("on")
-    if isinstance(kinds, list) and Kind.RECOVERED in kinds and not any(kind in kinds for kind in LASTING):
+    wanted = {KINDS.get(str(each)) for each in kinds} if isinstance(kinds, list) else set()
+    if news.RECOVERED in wanted and not wanted & LASTING:
         yield "on", "recovered tells that something else is over: add failed, unhealthy or drifted"
     patterns = target.get("modules")
     if isinstance(patterns, list) and (
@@ -327,7 +319,7 @@ def _target(found: Mapping[str, Any]) -> Target:
         name=found["name"],
         url=found["url"],
         format=Format(found["format"]),
-        kinds=frozenset(Kind(each) for each in found.get("on", _USUAL)),
+        kinds=frozenset(map(KINDS.__getitem__, found["on"])) if "on" in found else _USUAL,
         modules=tuple(found.get("modules", ("*",))),
         after=clock.parse_duration(found["after"]) if "after" in found else _AFTER_SECONDS,
         hmac_key=found.get("hmacKey", ""),

@@ -14,9 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from addon_operator.kernel import clock, names
+from addon_operator.modules import news
 from addon_operator.status.notifications import notify_config, transitions
 
-Kind = notify_config.Kind
 Item = transitions.Item
 
 _LINES: Final = 20
@@ -29,53 +29,6 @@ SIGNATURE: Final = "X-Signature"
 _EVENT_TYPE: Final = "io.addon-operator.modules.changed"
 _TEST_TYPE: Final = "io.addon-operator.test"
 _NEAR_SECONDS: Final = 60.0
-
-_BEGAN: Final[Mapping[Kind, str]] = {
-    Kind.FAILED: "failed",
-    Kind.ROLLED_BACK: "was rolled back",
-    Kind.UNHEALTHY: "is unhealthy",
-    Kind.DRIFTED: "was changed by others",
-    Kind.HELD_BACK: "waits for a window",
-    Kind.HOOK_FAILS: "has trouble with its hooks",
-    Kind.CHART_LOST: "has lost its chart",
-    Kind.UPGRADED: "was upgraded",
-}
-_OVER: Final[Mapping[Kind, str]] = {
-    Kind.FAILED: "works again",
-    Kind.ROLLED_BACK: "works again",
-    Kind.UNHEALTHY: "is healthy again",
-    Kind.DRIFTED: "is as its chart says again",
-    Kind.HELD_BACK: "no longer waits for a window",
-    Kind.HOOK_FAILS: "has no trouble with its hooks any more",
-    Kind.CHART_LOST: "has its chart again",
-}
-_NO_LONGER: Final[Mapping[Kind, str]] = {
-    Kind.FAILED: "no longer fails",
-    Kind.ROLLED_BACK: "no longer fails",
-    Kind.UNHEALTHY: "is no longer unhealthy",
-    Kind.DRIFTED: "is no longer changed by others",
-    Kind.HELD_BACK: "no longer waits for a window",
-    Kind.HOOK_FAILS: "has no trouble with its hooks any more",
-    Kind.CHART_LOST: "no longer lacks a chart",
-}
-_SINCE: Final[Mapping[Kind, str]] = {
-    Kind.FAILED: "It has failed since",
-    Kind.ROLLED_BACK: "The upgrade failed, and the release went back to the last revision that worked, at",
-    Kind.UNHEALTHY: "Its resources have not been healthy since",
-    Kind.DRIFTED: "Others changed its resources, seen at",
-    Kind.HELD_BACK: "It has waited since",
-    Kind.HOOK_FAILS: "Its hooks have not worked since",
-    Kind.CHART_LOST: "It has had no chart since",
-    Kind.UPGRADED: "It was upgraded at",
-}
-_FOLLOWS: Final[Mapping[Kind, str]] = {
-    Kind.UNHEALTHY: "The operator goes on watching them",
-    Kind.DRIFTED: "That stays until somebody undoes it, or it is corrected",
-}
-
-
-_MORE: Final[Mapping[Kind, str]] = {Kind.DRIFTED: "diff"}
-"""Which command of ``module`` says more, if it is not ``describe``."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -117,7 +70,7 @@ def title(message: Message) -> str:
 
 
 def _words(item: Item) -> str:
-    return _BEGAN[item.kind] if item.over is None else _OVER[item.kind]
+    return item.kind.began if item.over is None else item.kind.over
 
 
 def _named(message: Message) -> str:
@@ -148,14 +101,12 @@ def _plural(words: str) -> str:
 
 def _what(item: Item) -> str:
     if item.over is None:
-        revision = f" to revision {item.revision}" if item.kind is Kind.UPGRADED and item.revision else ""
-        return (
-            f"{item.module} {_BEGAN[item.kind]}{revision}{f', {item.times} times' if item.times > 1 else ''}"
-        )
+        revision = f" to revision {item.revision}" if item.kind is news.UPGRADED and item.revision else ""
+        return f"{item.module} {item.kind.began}{revision}{f', {item.times} times' if item.times > 1 else ''}"
     lasted = f", after {duration(item.over - item.since)}"
     if item.ended:
-        return f"{item.module} {_NO_LONGER[item.kind]}{lasted}: {item.ended}"
-    return f"{item.module} {_OVER[item.kind]}{lasted}"
+        return f"{item.module} {item.kind.no_longer}{lasted}: {item.ended}"
+    return f"{item.module} {item.kind.over}{lasted}"
 
 
 def lines(message: Message, place: Place) -> list[str]:
@@ -169,7 +120,7 @@ def lines(message: Message, place: Place) -> list[str]:
         return [
             where,
             _told(item, message.at),
-            f"More: addon-operator module {_MORE.get(item.kind, 'describe')} {item.module}{_of(place)}",
+            f"More: addon-operator module {item.kind.command} {item.module}{_of(place)}",
         ]
     shown = [f"{_what(item)}. {_told(item, message.at)}" for item in message.items[:_LINES]]
     if more := message.items[_LINES:]:
@@ -188,9 +139,9 @@ def _told(item: Item, now: float) -> str:
         if began == ended:
             return f"It began and ended at {ended}."
         return f"It began at {began} and ended at {ended}."
-    since = f"{_SINCE[item.kind]} {moment(item.since, now)}"
+    since = f"{item.kind.since} {moment(item.since, now)}"
     lasts = duration(now - item.since)
-    ago = f" ({lasts})" if _SINCE[item.kind].endswith("since") else f" ({lasts} ago)"
+    ago = f" ({lasts})" if item.kind.since.endswith("since") else f" ({lasts} ago)"
     told = f"{since}{ago if item.kind in notify_config.LASTING else ''}"
     if item.times > 1:
         told = f"{told}, with {'a break' if item.times == 2 else f'{item.times - 1} breaks'}"
@@ -202,8 +153,8 @@ def _told(item: Item, now: float) -> str:
 def _follows(item: Item, now: float) -> str:
     """Say what happens next."""
     problem = item.problem
-    if item.kind is Kind.ROLLED_BACK or not problem.follows:
-        return _FOLLOWS.get(item.kind, "")
+    if item.kind is news.ROLLED_BACK or not problem.follows:
+        return item.kind.follows
     at = "" if problem.at is None else _when(problem.at, now)
     return f"{problem.follows}{at}{problem.sooner}"
 
@@ -319,7 +270,7 @@ def _cloudevents(message: Message, place: Place) -> dict[str, Any]:
 
 def _identity(message: Message, place: Place) -> str:
     """Return an id that is the same when the same is sent once more, by whichever operator."""
-    told = [[item.module, item.kind, round(item.since), item.over is not None] for item in message.items]
+    told = [[item.module, item.kind.key, round(item.since), item.over is not None] for item in message.items]
     stuff = json.dumps([str(place), told or round(message.at * 1000)])
     return hashlib.sha256(stuff.encode("utf-8", "replace")).hexdigest()[:32]
 
@@ -339,7 +290,7 @@ def _item(item: Item) -> dict[str, Any]:
         made["message"] = item.problem.text
     if item.times > 1:
         made["times"] = item.times
-    if item.kind is Kind.UPGRADED and item.revision is not None:
+    if item.kind is news.UPGRADED and item.revision is not None:
         made["revision"] = item.revision
     return made
 

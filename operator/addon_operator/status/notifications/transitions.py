@@ -14,9 +14,9 @@ import msgspec
 from addon_operator.aio import turns
 from addon_operator.engine import state
 from addon_operator.kernel import clock
+from addon_operator.modules import news
 from addon_operator.status.notifications import notify_config, problems
 
-Kind = notify_config.Kind
 MOST_DUE: Final = 200
 """How much of one target is looked at together, and one more: the rest stays due."""
 CALM: Final = 5
@@ -54,7 +54,7 @@ class NotificationsDocument(TypedDict, total=False):
 class Told(NamedTuple):
     """What a target was told of something: as what, and since when that is so."""
 
-    kind: Kind
+    kind: news.NewsKind
     since: float
 
 
@@ -84,8 +84,8 @@ class _Open(msgspec.Struct):
 
 class _Module(msgspec.Struct):
     namespace: str
-    open: dict[Kind, _Open] = msgspec.field(default_factory=dict)
-    right: set[Kind] = msgspec.field(default_factory=set)
+    open: dict[news.NewsKind, _Open] = msgspec.field(default_factory=dict)
+    right: set[news.NewsKind] = msgspec.field(default_factory=set)
     """What is known to be all right."""
     revision: int | None = None
     is_released: bool = False
@@ -98,14 +98,14 @@ class Item(msgspec.Struct, frozen=True):
 
     module: str
     namespace: str
-    kind: Kind
+    kind: news.NewsKind
     """As the target knows it."""
     since: float
     problem: problems.Problem
     over: float | None = None
     ended: str = ""
     revision: int | None = None
-    subject: Kind = Kind.FAILED
+    subject: news.NewsKind = news.FAILED
     """As the ledger knows it."""
     times: int = 1
     """How often it began since then."""
@@ -150,7 +150,7 @@ class Ledger:
         self.changed.add(name)
 
     @staticmethod
-    def _began(module: _Module, kind: Kind, problem: problems.Problem, now: float) -> None:
+    def _began(module: _Module, kind: news.NewsKind, problem: problems.Problem, now: float) -> None:
         found = module.open.get(kind)
         if found is None:
             module.open[kind] = _Open(problem, now, now)
@@ -180,7 +180,7 @@ class Ledger:
         """
         module = self._modules.setdefault(name, _Module(namespace))
         if (is_upgrade and module.revision != revision) or _is_news(module, revision):
-            module.open[Kind.UPGRADED] = _Open(problems.Problem(), now, now)
+            module.open[news.UPGRADED] = _Open(problems.Problem(), now, now)
         module.revision, module.is_released = revision, True
         self.changed.add(name)
 
@@ -189,7 +189,7 @@ class Ledger:
         module = self._modules.setdefault(name, _Module(namespace))
         for found in stored.get("problems") or ():
             try:
-                kind, restored = Kind(found["kind"]), _restored(found)
+                kind, restored = notify_config.KINDS[found["kind"]], _restored(found)
             except (AttributeError, KeyError, TypeError, ValueError):
                 continue
             current = module.open.get(kind)
@@ -213,9 +213,10 @@ class Ledger:
         made = NotificationsDocument()
         if module.revision is not None:
             made["revision"] = module.revision
-        news = [(kind, each) for kind, each in sorted(module.open.items()) if each.over is None or each.told]
-        if news:
-            made["problems"] = [_document(kind, each) for kind, each in news]
+        known = sorted(module.open.items(), key=lambda opened: opened[0].key)
+        lasting = [_document(kind, each) for kind, each in known if each.over is None or each.told]
+        if lasting:
+            made["problems"] = lasting
         return made
 
     async def look(self, targets: Sequence[notify_config.Target], now: float) -> Look:
@@ -264,15 +265,15 @@ class Ledger:
             if each.over is not None:
                 each.told = {target: told for target, told in each.told.items() if target in interested}
                 for target in wanting:
-                    if Kind.RECOVERED not in target.kinds:
+                    if news.RECOVERED not in target.kinds:
                         each.told.pop(target.name, None)
                 is_known = not each.told and not each.taken
                 is_done = is_known and (bool(each.ended) or each.over + calm <= now)
                 if is_known and not is_done:
                     later.append(each.over + calm)
             else:
-                to_tell = {target.name for target in wanting if Kind.UPGRADED in target.kinds}
-                is_done = kind is Kind.UPGRADED and to_tell <= each.told.keys() and not each.taken
+                to_tell = {target.name for target in wanting if news.UPGRADED in target.kinds}
+                is_done = kind is news.UPGRADED and to_tell <= each.told.keys() and not each.taken
             if is_done:
                 del module.open[kind]
                 self.changed.add(name)
@@ -327,34 +328,34 @@ def _is_news(module: _Module, revision: int) -> bool:
     """
     if module.is_released or module.revision is None or revision <= module.revision:
         return False
-    failed = module.open.get(Kind.FAILED)
-    return failed is None or not any(told.kind is Kind.ROLLED_BACK for told in failed.told.values())
+    failed = module.open.get(news.FAILED)
+    return failed is None or not any(told.kind is news.ROLLED_BACK for told in failed.told.values())
 
 
-def _moment(kind: Kind, each: _Open, target: notify_config.Target) -> float | None:
+def _moment(kind: news.NewsKind, each: _Open, target: notify_config.Target) -> float | None:
     """Return from when on a target is to be told; ``None`` if it is not."""
     told = each.told.get(target.name)
     if target.name in each.taken or target.name in each.given_up:
         return None
-    if kind is Kind.UPGRADED:
+    if kind is news.UPGRADED:
         return each.since if told is None and kind in target.kinds else None
     if each.over is not None:
         came_back = each.times > 1 and not each.ended
         return each.over + target.after * (CALM if came_back else 1) if told is not None else None
     label = _label(kind, each, target)
-    if label is None or (told is not None and not (label is Kind.ROLLED_BACK and told.kind is Kind.FAILED)):
+    if label is None or (told is not None and not (label is news.ROLLED_BACK and told.kind is news.FAILED)):
         return None
     return each.since + target.after - (each.lasted - each.settled.get(target.name, 0.0))
 
 
-def _label(kind: Kind, each: _Open, target: notify_config.Target) -> Kind | None:
+def _label(kind: news.NewsKind, each: _Open, target: notify_config.Target) -> news.NewsKind | None:
     """Return as what a target is told of it, ``None`` if it does not want to know."""
-    if each.problem.rolled_back and Kind.ROLLED_BACK in target.kinds:
-        return Kind.ROLLED_BACK
+    if each.problem.rolled_back and news.ROLLED_BACK in target.kinds:
+        return news.ROLLED_BACK
     return kind if kind in target.kinds else None
 
 
-def _item(name: str, module: _Module, kind: Kind, each: _Open, target: notify_config.Target) -> Item:
+def _item(name: str, module: _Module, kind: news.NewsKind, each: _Open, target: notify_config.Target) -> Item:
     told = each.told.get(target.name)
     if each.over is not None and told is not None:
         label, since = told
@@ -375,7 +376,7 @@ def _item(name: str, module: _Module, kind: Kind, each: _Open, target: notify_co
     )
 
 
-def _document(kind: Kind, each: _Open) -> ProblemDocument:
+def _document(kind: news.NewsKind, each: _Open) -> ProblemDocument:
     told = [
         ToldDocument(target=target, kind=str(told.kind), since=clock.rfc3339(told.since))
         for target, told in sorted(each.told.items())
@@ -390,7 +391,7 @@ def _document(kind: Kind, each: _Open) -> ProblemDocument:
 
 def _restored(found: Mapping[str, Any]) -> _Open:
     told = {
-        str(each["target"]): Told(Kind(each["kind"]), clock.parse_rfc3339(each["since"]))
+        str(each["target"]): Told(notify_config.KINDS[each["kind"]], clock.parse_rfc3339(each["since"]))
         for each in found.get("told") or ()
     }
     over = clock.parse_rfc3339(found["over"]) if "over" in found else None

@@ -16,7 +16,7 @@ from typing_extensions import override
 from addon_operator.aio import turns, waiting
 from addon_operator.engine import state
 from addon_operator.kernel import fencing, names
-from addon_operator.modules import model
+from addon_operator.modules import findings, model
 from addon_operator.status.notifications import notifier as notifying
 from addon_operator.status.notifications import notify_config, sender, texts, transitions
 from addon_operator.telemetry import metrics
@@ -137,6 +137,15 @@ async def test_what_is_due_at_about_the_same_time_is_one_message(bench: Bench) -
     bench.mend(*(f"module-{number}" for number in range(200)))
     assert await bench.after(120) == ["200 modules work again"]
     assert bench.count(notifying.SENT) == 2
+
+
+async def test_news_of_several_kinds_are_one_message_whatever_came_first(bench: Bench) -> None:
+    bench.fail("web", "api")
+    lost = state.ModuleState(model.Module(names.ModuleName("db"), 1, pathlib.Path("/m")))
+    lost.status = state.ModuleStatus.RUNNING
+    lost.note(findings.CHART_LOST, "put Chart.yaml back")
+    bench.notifier.ledger.saw_state(lost, "addons", bench.time.now)
+    assert await bench.after(180) == ["db has lost its chart, api and web failed"]
 
 
 async def test_a_module_that_fails_for_seconds_again_and_again_is_told(bench: Bench) -> None:

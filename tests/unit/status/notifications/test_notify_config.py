@@ -2,11 +2,12 @@
 
 import pytest
 
+from addon_operator.modules import news
 from addon_operator.status.notifications import notify_config
 from tests.support import rows
 from tests.unit import costs
 
-Kind = notify_config.Kind
+KINDS = notify_config.KINDS
 SECRET = "hooks.example/services/canary-5up3r"
 RIGHT = f"""\
 cluster: prod
@@ -48,9 +49,9 @@ def test_a_file_names_targets_and_what_each_is_told() -> None:
         120.0,
         ("*",),
     )
-    usual = {Kind.FAILED, Kind.ROLLED_BACK, Kind.UNHEALTHY, Kind.HOOK_FAILS, Kind.CHART_LOST}
-    assert ops.kinds == {*usual, Kind.RECOVERED}
-    assert bus.kinds == {Kind.FAILED, Kind.RECOVERED, Kind.ROLLED_BACK}
+    usual = {news.FAILED, news.ROLLED_BACK, KINDS["unhealthy"], KINDS["hookFails"], KINDS["chartLost"]}
+    assert ops.kinds == {*usual, news.RECOVERED}
+    assert bus.kinds == {news.FAILED, news.RECOVERED, news.ROLLED_BACK}
     assert bus.after == 600.0
     assert [bus.wants(name) for name in ("web", "db", "cache")] == [True, True, False]
     assert (bus.hmac_key, bus.host) == ("canary-5up3r", "events.addons.svc")

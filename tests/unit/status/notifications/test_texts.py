@@ -5,10 +5,11 @@ import json
 from msgspec import structs
 
 from addon_operator.kernel import clock
+from addon_operator.modules import news
 from addon_operator.status.notifications import notify_config, problems, texts, transitions
 from tests.support import rows
 
-Kind = notify_config.Kind
+KINDS = notify_config.KINDS
 Format = notify_config.Format
 PLACE = texts.Place("addons", "prod")
 BEGIN = clock.parse_rfc3339("2026-11-25T10:02:00Z")
@@ -17,7 +18,7 @@ NOW = BEGIN + 180
 
 def an_item(
     module: str = "web",
-    kind: Kind = Kind.FAILED,
+    kind: news.NewsKind = news.FAILED,
     *,
     over: float | None = None,
     ended: str = "",
@@ -33,7 +34,7 @@ def an_item(
     )
 
 
-def several(kind: Kind, over: float | None = None) -> list[transitions.Item]:
+def several(kind: news.NewsKind, over: float | None = None) -> list[transitions.Item]:
     return [an_item(name, kind, over=over) for name in "abcd"]
 
 
@@ -70,7 +71,7 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
             ],
         ),
         (
-            an_item(kind=Kind.UNHEALTHY, text="ImagePullBackOff: Deployment web"),
+            an_item(kind=KINDS["unhealthy"], text="ImagePullBackOff: Deployment web"),
             [
                 "web is unhealthy",
                 (
@@ -80,11 +81,11 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
             ],
         ),
         (
-            an_item(kind=Kind.UNHEALTHY, over=BEGIN + 3 * 3600),
+            an_item(kind=KINDS["unhealthy"], over=BEGIN + 3 * 3600),
             ["web is healthy again, after 3 h", "It began at 10:02 UTC and ended at 13:02 UTC."],
         ),
         (
-            an_item(kind=Kind.DRIFTED, text="Deployment web: /spec/replicas (by kubectl)"),
+            an_item(kind=KINDS["drifted"], text="Deployment web: /spec/replicas (by kubectl)"),
             [
                 "web was changed by others",
                 (
@@ -95,7 +96,7 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
         ),
         (
             an_item(
-                kind=Kind.HELD_BACK,
+                kind=KINDS["heldBack"],
                 text="upgrade to revision 3",
                 follows="the window opens",
                 at=BEGIN + 24 * 3600,
@@ -110,7 +111,7 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
         ),
         (
             an_item(
-                kind=Kind.HOOK_FAILS,
+                kind=KINDS["hookFails"],
                 text="hook a.sh on pods failed 9 times: exit code 3",
                 follows="it goes on by itself when that is mended",
             ),
@@ -123,7 +124,7 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
             ],
         ),
         (
-            an_item(kind=Kind.ROLLED_BACK, text="timed out"),
+            an_item(kind=news.ROLLED_BACK, text="timed out"),
             [
                 "web was rolled back",
                 (
@@ -133,7 +134,7 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
             ],
         ),
         (
-            an_item(kind=Kind.UPGRADED, text="", revision=5),
+            an_item(kind=news.UPGRADED, text="", revision=5),
             ["web was upgraded to revision 5", "It was upgraded at 10:02 UTC."],
         ),
     ],
@@ -175,19 +176,19 @@ def test_many_at_once_are_counted_and_the_first_are_told_in_full() -> None:
     ("items", "title"),
     [
         ([an_item("a"), an_item("b"), an_item("c", over=NOW)], "a and b failed, c works again"),
-        ([an_item("a"), an_item("b", Kind.UNHEALTHY)], "a failed, b is unhealthy"),
-        ([an_item("a"), an_item("a", Kind.UNHEALTHY)], "a failed, a is unhealthy"),
-        ([an_item("a", Kind.UNHEALTHY), an_item("b", Kind.UNHEALTHY)], "a and b are unhealthy"),
+        ([an_item("a"), an_item("b", KINDS["unhealthy"])], "a failed, b is unhealthy"),
+        ([an_item("a"), an_item("a", KINDS["unhealthy"])], "a failed, a is unhealthy"),
+        ([an_item("a", KINDS["unhealthy"]), an_item("b", KINDS["unhealthy"])], "a and b are unhealthy"),
         (
-            [an_item("a"), an_item("b", Kind.UPGRADED), an_item("c", Kind.UPGRADED)],
+            [an_item("a"), an_item("b", news.UPGRADED), an_item("c", news.UPGRADED)],
             "a failed, b and c were upgraded",
         ),
-        (several(Kind.DRIFTED, over=NOW), "4 modules are as their charts say again"),
-        (several(Kind.HELD_BACK, over=NOW), "4 modules no longer wait for a window"),
-        (several(Kind.HOOK_FAILS), "4 modules have trouble with their hooks"),
-        (several(Kind.HOOK_FAILS, over=NOW), "4 modules have no trouble with their hooks any more"),
-        ([*several(Kind.FAILED, over=NOW), an_item("e")], "4 modules work again, 1 failed"),
-        ([an_item("e"), *several(Kind.UPGRADED)], "1 module failed, 4 were upgraded"),
+        (several(KINDS["drifted"], over=NOW), "4 modules are as their charts say again"),
+        (several(KINDS["heldBack"], over=NOW), "4 modules no longer wait for a window"),
+        (several(KINDS["hookFails"]), "4 modules have trouble with their hooks"),
+        (several(KINDS["hookFails"], over=NOW), "4 modules have no trouble with their hooks any more"),
+        ([*several(news.FAILED, over=NOW), an_item("e")], "4 modules work again, 1 failed"),
+        ([an_item("e"), *several(news.UPGRADED)], "1 module failed, 4 were upgraded"),
     ],
 )
 def test_a_title_names_a_few_modules_and_counts_many(items: list[transitions.Item], title: str) -> None:

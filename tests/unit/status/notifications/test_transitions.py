@@ -8,13 +8,13 @@ import pytest
 
 from addon_operator.engine import state
 from addon_operator.kernel import clock, names
-from addon_operator.modules import findings, model, windows
+from addon_operator.modules import findings, model, news, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health, resource_health
 from addon_operator.status.notifications import notify_config, transitions
 from tests.unit import costs
 
-Kind = notify_config.Kind
+KINDS = notify_config.KINDS
 Status = state.ModuleStatus
 BEGIN = clock.parse_rfc3339("2026-11-25T10:00:00Z")
 MINUTE = 60.0
@@ -24,7 +24,7 @@ def a_target(
     name: str = "ops",
     *,
     after: float = 2 * MINUTE,
-    kinds: Sequence[Kind] = tuple(Kind),
+    kinds: Sequence[news.NewsKind] = tuple(KINDS.values()),
     modules: tuple[str, ...] = ("*",),
 ) -> notify_config.Target:
     return notify_config.Target(
@@ -202,7 +202,7 @@ def test_a_flapping_module_is_calm_as_long_after_a_restart(people: People) -> No
     ("kind", "begin", "end"),
     [
         (
-            Kind.UNHEALTHY,
+            KINDS["unhealthy"],
             {
                 "health": module_health.ModuleHealth(
                     resource_health.HealthState.FAILED, "no image: Deployment web"
@@ -211,19 +211,19 @@ def test_a_flapping_module_is_calm_as_long_after_a_restart(people: People) -> No
             {"health": module_health.ModuleHealth(resource_health.HealthState.HEALTHY)},
         ),
         (
-            Kind.DRIFTED,
+            KINDS["drifted"],
             {"drift": drift_report.DriftReport(1, "Deployment web: /spec")},
             {"drift": drift_report.DriftReport()},
         ),
-        (Kind.HELD_BACK, {"held": windows.HeldBack("revision 3", BEGIN + 3600)}, {}),
-        (Kind.HOOK_FAILS, {"hooks": {findings.HOOK_FAILS: "hook a.sh failed twice"}}, {}),
-        (Kind.HOOK_FAILS, {"hooks": {findings.BINDING_WAITS: "binding b waits"}}, {}),
-        (Kind.CHART_LOST, {"lost_chart": "put Chart.yaml back"}, {}),
+        (KINDS["heldBack"], {"held": windows.HeldBack("revision 3", BEGIN + 3600)}, {}),
+        (KINDS["hookFails"], {"hooks": {findings.HOOK_FAILS: "hook a.sh failed twice"}}, {}),
+        (KINDS["hookFails"], {"hooks": {findings.BINDING_WAITS: "binding b waits"}}, {}),
+        (KINDS["chartLost"], {"lost_chart": "put Chart.yaml back"}, {}),
     ],
     ids=["unhealthy", "drifted", "held back", "a hook that fails", "a binding that waits", "a lost chart"],
 )
 def test_every_kind_that_lasts_has_a_beginning_and_an_end(
-    people: People, kind: Kind, begin: dict[str, object], end: dict[str, object]
+    people: People, kind: news.NewsKind, begin: dict[str, object], end: dict[str, object]
 ) -> None:
     people.module(**begin)  # type: ignore[arg-type]  # one of them
     assert people.after(2) == [f"ops: web {kind}"]
@@ -244,8 +244,8 @@ def test_resources_in_progress_are_neither_broken_nor_mended(people: People) -> 
 def test_a_target_is_told_only_what_it_wants_and_of_modules_that_it_names() -> None:
     people = People(
         a_target("all"),
-        a_target("web", modules=("we*",), kinds=(Kind.FAILED,)),
-        a_target("drift", kinds=(Kind.DRIFTED, Kind.RECOVERED)),
+        a_target("web", modules=("we*",), kinds=(news.FAILED,)),
+        a_target("drift", kinds=(KINDS["drifted"], news.RECOVERED)),
         a_target("patient", after=60 * MINUTE),
     )
     people.fail("web")
@@ -259,7 +259,7 @@ def test_a_target_is_told_only_what_it_wants_and_of_modules_that_it_names() -> N
 
 
 def test_a_rollback_is_told_as_such_to_whom_wants_that_and_only_once() -> None:
-    people = People(a_target("both"), a_target("failures", kinds=(Kind.FAILED, Kind.RECOVERED)))
+    people = People(a_target("both"), a_target("failures", kinds=(news.FAILED, news.RECOVERED)))
     people.fail(failure="RolledBack")
     assert people.after(2) == ["both: web rolledBack", "failures: web failed"]
     people.module()

@@ -24,6 +24,7 @@ CASES: Final = (
     "older",
     "recast",
 )
+UNUSED: Final = ("unused", "half")
 BREAKS: Final = """\
 {{ if .Values.NAME.fails }}
 apiVersion: v1
@@ -57,11 +58,20 @@ class Attack:
         config = {"namespace": self.edge, "createNamespace": True, **more}
         (path / "module.yaml").write_text(json.dumps(config))
 
+    def leave_unused(self) -> None:
+        """Modules that are disabled, and have hooks for their removal."""
+        for case in UNUSED:
+            self.module(f"020-{case}", {"a": "b"})
+            directory = self._site.modules / f"020-{case}"
+            (directory / "values.yaml").write_text(f"{case}Enabled: false\n")
+            self._site.hook(directory, f"{case}.sh", {"beforeDeleteHelm": 1, "afterDeleteHelm": 1})
+
     def check_nothing_came_of_it(self, victims: dict[str, str]) -> None:
         """``victims``: the uids of what was there, by the cases."""
         assert {each: self.uid(f"victim-{each}") for each in victims} == victims
         made = {each["metadata"]["name"] for each in self._site.listed("configmap", self.edge)}
         assert not [each for each in made if each.startswith(("planted", "evil"))]
+        assert self._site.labels() == [], "no hook of a module that is not installed runs"
 
     def content(self, case: str) -> dict[str, Any]:
         """What a record would delete, bring back, put right, or run."""
@@ -103,20 +113,25 @@ class Attack:
         name = f"sh.helm.release.v1.{case}.v1"
         self._site.label(self._kind, name, {"status": status}, self.edge)
 
-    def forge(self, case: str, namespace: str, label: str = "1", number: int = 1) -> None:
+    def forge(
+        self, case: str, namespace: str, label: str = "1", number: int = 1, *, is_removed: bool = False
+    ) -> None:
         """Make a record of a release that there never was, with the labels of this operator.
 
-        ``number`` is the revision that Helm, which looks inside, takes it for.
+        ``number`` is the revision that Helm, which looks inside, takes it for. ``is_removed``: it says that
+        hooks of the module have yet to run after a removal.
         """
+        status = "uninstalled" if is_removed else "deployed"
         release = {
             "name": case,
             "namespace": namespace,
             "version": number,
-            "info": {"status": "deployed", "first_deployed": "2024-01-01T00:00:00Z"},
+            "info": {"status": status, "first_deployed": "2024-01-01T00:00:00Z"},
             "chart": {"metadata": {"name": case, "version": "1", "apiVersion": "v2"}},
             **self.content(case),
         }
-        labels = {"owner": "helm", "name": case, "version": label, "status": "deployed"}
+        labels = {"owner": "helm", "name": case, "version": label, "status": status}
+        labels |= {"addon-operator.io/removal": "begun"} if is_removed else {}
         labels |= {"addon-operator.io/managed": "true", "addon-operator.io/revision": "1"}
         labels |= {"addon-operator.io/digest": "a" * 52, "addon-operator.io/operator": self._site.namespace}
         body = {"metadata": {"labels": labels}, "data": {"release": helm_records.packed(release, self._kind)}}
@@ -139,6 +154,9 @@ class Attack:
         self.lie()
         self.forge("guest", self.edge)
         self.forge("stranger", self.strange)
+        # Of modules that are disabled, and were never installed.
+        self.forge("unused", self.edge)
+        self.forge("half", self.edge, is_removed=True)
 
     def genuine(self, case: str, number: int) -> dict[str, Any]:
         """The record of a revision as it is."""
@@ -189,6 +207,7 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     for case in ("backed", "older"):
         more = site.modules / f"010-{case}" / "templates" / "more.yaml"
         more.write_text(BREAKS.replace("NAME", case))
+    attack.leave_unused()
     site.kubectl("create", "namespace", attack.strange)
     seen = module_objects.Modules(site, devcluster)
 
@@ -200,7 +219,7 @@ def test_records_that_others_wrote_or_changed_are_input_of_nothing(
     site.config(older="a: two\n")
     operator.wait_until(lambda: data("older") == "two", "a second revision")
     operator.wait_idle()
-    victims = {each: attack.victim(f"victim-{each}") for each in (*CASES, "guest", "stranger")}
+    victims = {each: attack.victim(f"victim-{each}") for each in (*CASES, *UNUSED, "guest", "stranger")}
     own = {each: attack.uid(each, attack.edge) for each in CASES}
     attack.begin()
 

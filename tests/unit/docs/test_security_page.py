@@ -30,7 +30,23 @@ HELD: Final = {
             "unit/helm/releases/test_record_lists.py::"
             "test_no_call_begins_while_helm_would_take_a_record_for_another_revision"
         ),
-        "when it runs, and when it is deleted": (
+        "if none is left of it, the release stays as it is": (
+            "unit/helm/releases/test_record_proofs.py::"
+            "test_a_release_of_which_no_good_revision_is_known_is_not_removed_because_records_are_gone"
+        ),
+        "only if the operator remembers its release": (
+            "unit/helm/releases/test_record_proofs.py::"
+            "test_no_hook_of_a_disabled_module_runs_for_a_release_that_nothing_is_remembered_of"
+        ),
+        "How a revision ended is what the operator remembers": (
+            "unit/helm/releases/test_record_proofs.py::"
+            "test_what_was_deployed_is_not_installed_again_because_its_revisions_say_that_they_failed"
+        ),
+        "No label says by which chart": (
+            "unit/helm/releases/test_record_proofs.py::"
+            "test_no_label_says_by_which_chart_a_secret_is_told_from_one_by_chance"
+        ),
+        "when and in which order it runs, and when it is deleted": (
             "unit/helm/releases/test_record_proofs.py::"
             "test_a_failed_revision_counts_as_ours_only_if_helm_would_run_its_hooks_as_the_chart_says"
         ),
@@ -38,7 +54,7 @@ HELD: Final = {
             "unit/helm/releases/test_record_proofs.py::"
             "test_what_others_change_while_a_failed_revision_is_looked_at_is_not_signed"
         ),
-        "Values and chart in a record of others decide nothing": (
+        "Values and chart in a record of others, or of a revision that failed, decide nothing": (
             "unit/helm/releases/test_record_proofs.py::"
             "test_values_that_others_write_into_a_record_let_no_secret_go_that_a_claim_needs"
         ),

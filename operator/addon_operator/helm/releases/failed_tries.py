@@ -33,8 +33,11 @@ async def was_deployed(
 ) -> bool:
     """Say whether one of these revisions, in their order, worked since the release was installed last.
 
-    Raises the errors of the API client.
+    What is remembered counts more than what they say. Raises the errors of the API client.
     """
+    known = records.memory.of(records.places.of(history[-1].revision.release)) if history else None
+    if known and 0 < known.deployed <= history[-1].revision.number and known.deployed not in known.failed:
+        return True
     if history and release.REVISION_LABEL in history[-1].revision.labels:
         # Helm copies labels when it upgrades, and it upgrades what worked; that one may be pruned by now.
         return True
@@ -106,8 +109,12 @@ class FailedTries:
         history = reversed(await self._records.history(self._request.module))
         failed = itertools.takewhile(lambda each: each.revision.status == release.FAILED, history)
         self._tries = list(failed)[::-1]
+        others_write = self._records.others_write(self._request.module)
         for record in self._tries:
             is_tried = await self._calls.explains(record)
+            if others_write and not is_tried:
+                # It may have worked: others can have it say that it failed.
+                continue
             with contextlib.suppress(helm_errors.ReleaseRecordError, api_errors.NotFound):
                 try:
                     found = record, await self._records.content(record)

@@ -85,6 +85,8 @@ class Keeper:
         self._adoptions = adoptions
         self._left = left
         self._directory = directory
+        self.proven: int | None = None
+        """Where others write records, the one revision whose values and chart Helm itself has told."""
         self._place = helm.places.of(module)
 
     async def look(
@@ -342,10 +344,12 @@ class Keeper:
         by_chance: set[manifests.ManifestResource] = set()
         for source in sources:
             secrets = [each for each in source.going if each in wanted and keeping.is_secret(each)]
-            if secrets and source.is_foreign:
+            if secrets and (source.is_foreign or self.proven not in (None, source.revision.number)):
                 by_chance.update(secrets)
             elif secrets:
-                checksum = source.revision.labels.get(release.CHART_LABEL, "")
+                # A label is no proof of the chart: then it is the one in the record.
+                labels = source.revision.labels if self.proven is None else {}
+                checksum = labels.get(release.CHART_LABEL, "")
                 renders = await self._renderer.of_record(
                     self._module, source.content, checksum, self._directory
                 )

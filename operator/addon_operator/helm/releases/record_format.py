@@ -32,6 +32,11 @@ UNREADABLE: Final = (
 """What decoding raises for what is no release."""
 _SERVER_SIDE: Final = "ssa"
 _DELETES: Final = "helm.sh/hook-delete-policy"
+_WEIGHT: Final = "helm.sh/hook-weight"
+_LOGS: Final = "helm.sh/hook-output-log-policy"
+_GONE_BY: Final = ("name", "kind", "events", "weight", "delete_policies", "output_log_policies")
+"""What Helm goes by in a hook, beside its manifest."""
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _BEFORE_REMOVAL: Final = "pre-delete"
 _POLICIES: Final = ("before-hook-creation",)
 _NEVER: Final = "0001"
@@ -128,17 +133,38 @@ def with_status(release: Release, status: str, description: str) -> Release:
 
 
 def runs_as_written(release: Release) -> bool:
-    """Say whether Helm runs and deletes hooks when their manifests say so, and has nothing else as a hook."""
+    """Say whether all that Helm goes by in a hook is what its manifest says, and nothing else is a hook."""
     held = manifest_diff.parse(str(release.get("manifest") or ""))
     return not any(_written(each.body, manifest_diff.HOOK) for each in held) and all(
         len(written := manifest_diff.parse(str(hook.get("manifest") or ""))) == 1
-        and {*map(_event, _written(written[0].body, manifest_diff.HOOK))}
-        == {*(hook.get("events") or ())}
-        != set()
-        and (_written(written[0].body, _DELETES) or [*_POLICIES])
-        == [*(hook.get("delete_policies") or _POLICIES)]
-        for hook in release.get("hooks") or ()
+        and {key: hook.get(key) or None for key in _GONE_BY} == (made := _hook_of(written[0].body or {}))
+        and made["events"]
+        for hook in map(_settled, release.get("hooks") or ())
     )
+
+
+def _settled(hook: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a hook with what Helm goes by where nothing is said; the order of events decides nothing."""
+    policies = [*(hook.get("delete_policies") or _POLICIES)]
+    return {**hook, "events": {*(hook.get("events") or ())}, "delete_policies": policies}
+
+
+def _hook_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what Helm makes of the manifest of a hook, as far as it goes by that later.
+
+    Source: ``hookweight.go`` and ``execHook`` of Helm: hooks run by weight, name and kind, and those that are
+    called definitions are not deleted.
+    """
+    metadata = body.get("metadata") or {}
+    weight = str((metadata.get("annotations") or {}).get(_WEIGHT, ""))
+    return {
+        "name": metadata.get("name") or None,
+        "kind": body.get("kind") or None,
+        "events": {*map(_event, _written(body, manifest_diff.HOOK))} or None,
+        "weight": (int(weight) if _NUMBER.fullmatch(weight) else 0) or None,
+        "delete_policies": _written(body, _DELETES) or [*_POLICIES],
+        "output_log_policies": _written(body, _LOGS) or None,
+    }
 
 
 def _written(body: Mapping[str, Any] | None, annotation: str) -> list[str]:

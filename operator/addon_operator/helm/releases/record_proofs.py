@@ -60,6 +60,9 @@ class RecordProofs:
         """Say why a deployed revision of ours is not the one that was deployed last; learn of a later one."""
         place = self._places.of(found.release)
         known = self._memory.of(place)
+        is_under_way = known.call is not None and known.call.number == found.number
+        if found.number in known.failed and not is_under_way:
+            return "it failed"
         if found.number < known.deployed:
             return f"revision {known.deployed} was deployed after it"
         if found.number > known.deployed:

@@ -107,7 +107,7 @@ class ReleasePlanner:
         directory: pathlib.Path | None = None,
     ) -> keeper.Keeper:
         """Make what sees to it that nothing of a release is deleted that must stay."""
-        return keeper.Keeper(
+        made = keeper.Keeper(
             self.helm,
             self.renderer,
             self.live,
@@ -117,6 +117,9 @@ class ReleasePlanner:
             self.left,
             directory,
         )
+        if self.records.others_write(module):
+            made.proven = self.calls.deployed(module)
+        return made
 
     def tries_of(self, request: release_types.ReleaseRequest) -> failed_tries.FailedTries:
         """Make what looks after the failed tries of a release."""

@@ -161,6 +161,10 @@ class ReleaseRecords:
         labels, annotations = saved_places.changes(record.revision.labels, hook_places)
         await self.add_labels(record, labels | rendered.labels(number) | self.marks(name), annotations)
 
+    def others_write(self, name: str) -> bool:
+        """Say whether others than the operator may write records of a release, and it can tell them apart."""
+        return self.memory.is_known and not self.lists.is_private(name)
+
     def marks(self, name: str) -> dict[str, str]:
         """Return labels that say whose release it is, by ConfigMap and, if that is another one, namespace."""
         marks = {release.CONFIG_MAP_LABEL: self.memory.owner}

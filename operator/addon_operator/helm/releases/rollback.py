@@ -100,11 +100,7 @@ class Rollback:
         """
         records, module = self._records, self._request.module
         known = records.memory.of(records.places.of(module))
-        is_labelled = (
-            records.lists.is_private(module)
-            or not records.memory.is_known
-            or (unhealthy and not known.healthy)
-        )
+        is_labelled = not records.others_write(module) or (unhealthy and not known.healthy)
         remembered = known.healthy if unhealthy else known.deployed
         for record in reversed(earlier):
             if record.revision.status == release.SUPERSEDED and await failed_tries.was_uninstalled(
@@ -123,8 +119,12 @@ class Rollback:
     def _was_there(self, last: release_records.Record, *, unhealthy: bool) -> bool:
         """Say whether a revision worked before the last one, whatever became of its record."""
         known = self._records.memory.of(self._records.places.of(self._request.module))
-        itself = last.revision.number if unhealthy else 0
-        return known.healthy > 0 or known.deployed not in (0, itself)
+        number = last.revision.number
+        if known.healthy > 0 or known.deployed not in (0, number if unhealthy else 0):
+            return True
+        # Where others write records, one that is missing, or says that it failed, proves nothing.
+        is_first = {*range(1, number)} <= {*known.failed}
+        return self._records.others_write(self._request.module) and not is_first
 
     async def _let_read(self, target: release_records.Record) -> None:
         """Let Helm read all of a revision that it is to apply."""

@@ -158,6 +158,10 @@ class Releases(module_releases.ModuleReleases):
     def moved(self, releases: Iterable[str]) -> frozenset[str]:
         return frozenset()
 
+    @override
+    def tell_strangers(self, enabled: Iterable[ModuleName]) -> None:
+        pass
+
 
 class Runner(module_run.ModuleRunner):
     """Writes down what is done to which module."""

@@ -12,9 +12,16 @@ from typing import Any
 import pytest
 
 from addon_operator.helm import helm_errors, places, release_types
-from addon_operator.helm.releases import record_format, record_proofs, release_records, releases
+from addon_operator.helm.releases import (
+    record_format,
+    record_lists,
+    record_proofs,
+    release_records,
+    releases,
+)
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import model, release
+from tests.support import engine
 from tests.unit.helm import fakes
 
 WEB = names.ModuleName("web")
@@ -191,26 +198,45 @@ async def test_a_failed_revision_that_others_changed_is_rolled_back_and_nothing_
 WIPES = """\
 apiVersion: v1
 kind: Pod
-metadata: {name: wipe, annotations: {helm.sh/hook: "test-success, post-upgrade"}}
+metadata: {name: wipe, annotations: {helm.sh/hook: "test-success, post-upgrade", helm.sh/hook-weight: "-5"}}
 """
 CLAIM = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n"
 EVENTS = ["test", "post-upgrade"]
+MADE: dict[str, Any] = {
+    "name": "wipe",
+    "kind": "Pod",
+    "path": "web/templates/wipe.yaml",
+    "manifest": WIPES,
+    "events": EVENTS,
+    "weight": -5,
+    "delete_policies": ["before-hook-creation"],
+    "last_run": {"phase": "Failed"},
+}
+CLAIMED: dict[str, Any] = {"name": "data", "kind": "PersistentVolumeClaim", "manifest": CLAIM}
 
 
 @pytest.mark.parametrize(
     ("in_manifest", "hooks", "is_ours"),
     [
-        (CLAIM, [{"manifest": WIPES, "events": EVENTS}], True),
-        (CLAIM, [{"manifest": WIPES, "events": [*EVENTS, "pre-delete"]}], False),
-        (CLAIM, [{"manifest": WIPES, "events": EVENTS, "delete_policies": ["hook-failed"]}], False),
-        ("", [{"manifest": WIPES, "events": EVENTS}, {"manifest": CLAIM, "events": ["pre-delete"]}], False),
-        ("", [{"manifest": WIPES, "events": EVENTS}, {"manifest": CLAIM}], False),
-        ("", [{"manifest": f"{WIPES}---\n{CLAIM}", "events": EVENTS}], False),
+        (CLAIM, [MADE], True),
+        (CLAIM, [{**MADE, "events": [*EVENTS, "pre-delete"]}], False),
+        (CLAIM, [{**MADE, "weight": 5}], False),
+        (CLAIM, [{**MADE, "name": "a"}], False),
+        (CLAIM, [{**MADE, "kind": "CustomResourceDefinition"}], False),
+        (CLAIM, [{**MADE, "output_log_policies": ["hook-failed"]}], False),
+        (CLAIM, [{**MADE, "delete_policies": ["hook-failed"]}], False),
+        ("", [MADE, {**CLAIMED, "events": ["pre-delete"]}], False),
+        ("", [MADE, CLAIMED], False),
+        ("", [{**MADE, "manifest": f"{WIPES}---\n{CLAIM}"}], False),
         (f"{CLAIM}---\n{WIPES}", [], False),
     ],
     ids=[
         "as made",
         "at a removal",
+        "in another order",
+        "by another name",
+        "as what Helm does not delete",
+        "with its log",
         "left",
         "deleted as a hook",
         "no event",
@@ -597,3 +623,144 @@ async def test_a_release_that_others_uninstalled_has_to_be_put_in_order_when_the
         found[status] = await manager.look_at_record(WEB)
     says = "the record addons/sh.helm.release.v1.web.v1 says uninstalled"
     assert found == {"pending-upgrade": "", "uninstalling": "", "uninstalled": says}
+
+
+EDGE = "edge"
+OURS = {
+    release.MANAGED_LABEL: "true",
+    release.REVISION_LABEL: "1",
+    release.OPERATOR_LABEL: "addons",
+    release.DIGEST_LABEL: "a" * 52,
+}
+
+
+def others_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have records be in a namespace where others write them; those of a :class:`.World` name no release."""
+
+    async def as_labelled(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(record_lists.RecordLists, "is_private", lambda *_: False)
+    monkeypatch.setattr(record_lists.RecordLists, "check_labels", as_labelled)
+
+
+def restated(op: engine.Operator, number: int, status: str) -> None:
+    """Have a revision say that it ended otherwise, in its label and inside; no digest is made over that."""
+    held = op.helm.content("web", number, EDGE)
+    labels = dict(op.helm.records("web", EDGE)[number]["metadata"]["labels"])
+    del labels[release.REVISION_LABEL]
+    more = {
+        key: value for key, value in held.items() if key not in ("name", "namespace", "version", "manifest")
+    }
+    info = {**held.get("info", {}), "status": status}
+    op.helm.put("web", number, status, labels, held["manifest"], EDGE, **{**more, "info": info})
+
+
+@pytest.mark.parametrize(
+    ("status", "more"),
+    [("deployed", {}), ("uninstalled", {release.REMOVAL_LABEL: release.REMOVAL_BEGUN})],
+    ids=["deployed", "half removed"],
+)
+async def test_no_hook_of_a_disabled_module_runs_for_a_release_that_nothing_is_remembered_of(
+    op: engine.Operator, status: str, more: dict[str, str]
+) -> None:
+    op.modules.add("web", {"module.yaml": "namespace: edge", "values.yaml": "webEnabled: false"})
+    hook = op.hook("web/a.sh", {"beforeDeleteHelm": 1, "afterDeleteHelm": 1})
+    await op.start()
+    op.helm.put("web", 1, status, {**OURS, **more}, FORGED, EDGE, info={"status": status})
+    await op.stop()
+    await op.start()
+    assert (hook.told, op.helm.changes) == ([], [])
+    assert op.helm.statuses("web", EDGE) == {1: status}
+    assert len([text for text in op.heard.warnings if "stays: nothing is remembered of it" in text]) == 1
+    await op.edit(webEnabled="true")
+    assert op.statuses == {"web": "Ready"}
+    await op.edit(webEnabled="false")
+    assert hook.told[:1] == ["beforeDeleteHelm"], "what was installed is removed as ever"
+
+
+async def test_what_was_deployed_is_not_installed_again_because_its_revisions_say_that_they_failed(
+    op: engine.Operator,
+) -> None:
+    op.modules.add("web", {"module.yaml": "namespace: edge"})
+    await op.start()
+    restated(op, 1, "failed")
+    await op.edit(web={"size": 2})
+    assert op.helm.changes == ["upgrade web", "upgrade web"]
+    assert op.statuses == {"web": "Ready"}
+
+
+async def test_what_hooks_left_of_a_revision_that_worked_stays_although_that_says_that_it_failed(
+    forging: fakes.World, module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    made = {**forging.api.content("web", 1), "hooks": [{"manifest": HOOK, "events": ["pre-delete"]}]}
+    forging.api.rewrite("web", 1, made)
+    assert forging.remembered is not None
+    where = places.ReleaseLocations(fakes.NAMESPACE)
+    proofs = record_proofs.RecordProofs(forging.remembered, where)
+    forging.api.labels("web", 1)[release.DIGEST_LABEL] = proofs.digest("web", 1, made)
+    forging.api.set_status("web", 1, "failed")
+    annotations = {"helm.sh/hook": "pre-delete"}
+    pod = {"kind": "Pod", "metadata": {"name": "evil", "annotations": annotations}}
+    forging.live.objects[f"/api/v1/namespaces/{fakes.NAMESPACE}/pods/evil"] = pod
+    await forging.remembered.write()
+    manager = await begun(forging)
+    others_write(monkeypatch)
+    await manager.ensure(asked(module_dir, size=2))
+    assert (forging.helm.verbs[-1], forging.live.deleted) == ("upgrade", [])
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+async def test_a_release_of_which_no_good_revision_is_known_is_not_removed_because_records_are_gone(
+    forging: fakes.World,
+    module_dir: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_failed: bool,
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    await manager.ensure(asked(module_dir, size=2))
+    monkeypatch.setattr(record_lists.RecordLists, "is_private", lambda *_: False)
+    del forging.api.objects["sh.helm.release.v1.web.v1"]
+    if has_failed:
+        # The memory is lost, and the next revision fails.
+        forging.server.delete("Secret", fakes.MEMORY)
+        manager = await begun(forging)
+        forging.api.set_status("web", 2, "failed")
+    failed = helm_errors.HelmError(WEB, "it does not render")
+    outcome = await manager.roll_back(asked(module_dir, size=3), failed, unhealthy=not has_failed)
+    assert "there is no rollback: no earlier revision was deployed and healthy" in str(outcome)
+    assert "uninstall" not in forging.helm.verbs
+
+
+async def test_a_revision_that_failed_and_says_deployed_is_none_of_ours(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    forging.helm.fail = {"upgrade": "no"}
+    with pytest.raises(helm_errors.HelmError):
+        await manager.ensure(asked(module_dir, size=2))
+    forging.api.set_status("web", 1, "superseded")
+    forging.api.set_status("web", 2, "deployed")
+    with pytest.raises(helm_errors.ForeignRecordError, match="it failed"):
+        await manager.deployed(WEB)
+
+
+async def test_no_label_says_by_which_chart_a_secret_is_told_from_one_by_chance(
+    forging: fakes.World, module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory may have another chart by now."""
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: '1'}\n"
+    forging.helm.render = lambda _: f"{CLAIM}---\n{secret}"
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    forging.live.put_own("data", plural="persistentvolumeclaims")
+    forging.live.put_own("db", plural="secrets")
+    forging.helm.calls.clear()
+    others_write(monkeypatch)
+    assert await manager.remove(WEB, directory=module_dir)
+    rendered = [call[2] for call in forging.helm.calls if call[0] == "template"]
+    assert not [path for path in rendered if not path.endswith("/recorded")]

@@ -1,15 +1,21 @@
 """``python -m tests.trials.kept_objects``: random sequences, after which all that holds data has its uid.
 
 A sequence is edits, changes of charts, objects that move between modules, failures, modules that are
-disabled, removed or renamed, and crashes. Claims, definitions and namespaces keep their uids all the time; so
-does an object that was there before, until a deployed revision has it, and one that moves between two modules
-that are well. In the end everything is mended, and each module has to be ready with all of its objects.
+disabled, removed or renamed, and faults around the operator: crashes, killed calls of Helm, outages, records,
+memories and objects that somebody deletes or writes over. Claims, definitions and namespaces keep their uids
+all the time; so does an object that was there before, until a deployed revision has it, and one that moves
+between two modules that are well. In the end everything is mended, and each module has to be ready with all
+of its objects as its chart has them.
+
+``make faults N=500 SEED=1`` goes on until that many faults were made; a seed that failed is made again with
+``make faults N=1 SEED=…``.
 """
 
 import base64
 import collections
 import dataclasses
 import gzip
+import itertools
 import json
 import pathlib
 import random
@@ -18,6 +24,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from typing import Any, Final
 
 import click
@@ -25,6 +32,7 @@ import click
 from addon_operator.devcluster import handle
 from tests.benchmarks import surroundings
 from tests.integration import helm_site, operator_process, operator_site
+from tests.trials import faults
 
 _MODULES: Final = ("web", "db", "net")
 _KEPT: Final = ("claim-1", "claim-2", "things", "space")
@@ -45,10 +53,14 @@ _STEPS: Final = {
     "switch": 3,
     "away": 1,
     "rename": 1,
-    "crash": 1,
     "restart": 1,
+    "crash": 1,
+    "erase": 1,
+    "overwrite": 1,
+    **dict.fromkeys(faults.FAULTS, 1),
 }
 """What may be done, and how often beside the others."""
+_FAULTS: Final = frozenset({"fail", "crash", "erase", "overwrite", *faults.FAULTS})
 _OF_TWO: Final = frozenset({"move", "swap"})
 _WAITS: Final = 0.7
 """How often the next step waits for the one before it."""
@@ -63,9 +75,15 @@ class Result:
     steps: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     wrong: list[str] = dataclasses.field(default_factory=list)
 
+    @property
+    def faults(self) -> int:
+        """How many faults were made."""
+        return sum(self.steps[each] for each in _FAULTS)
+
 
 @click.command()
 @click.option("--sequences", default=200, show_default=True, help="How many sequences to try.")
+@click.option("--faults", "wanted", type=int, help="Try sequences until so many faults were made, instead.")
 @click.option(
     "--seed", default=1, show_default=True, help="The seed of the first; the next has the next one."
 )
@@ -73,22 +91,32 @@ class Result:
     "--helm", type=click.Choice(["3", "4"]), default="4", show_default=True, help="With which Helm."
 )
 @click.option("--directory", type=click.Path(path_type=pathlib.Path), help="Keep modules and logs there.")
-def main(sequences: int, seed: int, helm: str, directory: pathlib.Path | None) -> None:
+def main(sequences: int, wanted: int | None, seed: int, helm: str, directory: pathlib.Path | None) -> None:
     """Try sequences; the exit code is 1 if one lost something, or left something stuck."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with surroundings.control_plane() as cluster, tempfile.TemporaryDirectory() as passing:
         binary = cluster.helm if helm == "3" else helm_site.helm4_binary()
-        result = run(cluster, binary, directory or pathlib.Path(passing), range(seed, seed + sequences))
+        seeds = range(seed, seed + sequences) if wanted is None else itertools.count(seed)
+        result = run(cluster, binary, directory or pathlib.Path(passing), seeds, faults_wanted=wanted)
     for step, count in sorted(result.steps.items()):
         click.echo(f"{count:5} {step}")
-    click.echo(f"{result.sequences} sequences, {len(result.wrong)} of them wrong")
+    click.echo(f"{result.sequences} sequences, {result.faults} faults, {len(result.wrong)} of them wrong")
     sys.exit(bool(result.wrong))
 
 
-def run(cluster: handle.DevCluster, helm: pathlib.Path, root: pathlib.Path, seeds: range) -> Result:
-    """Try one sequence for each seed."""
+def run(
+    cluster: handle.DevCluster,
+    helm: pathlib.Path,
+    root: pathlib.Path,
+    seeds: Iterable[int],
+    *,
+    faults_wanted: int | None = None,
+) -> Result:
+    """Try one sequence for each seed, or until so many faults were made."""
     result = Result()
     for seed in seeds:
+        if faults_wanted is not None and result.faults >= faults_wanted:
+            break
         began = time.monotonic()
         site = operator_site.Site(cluster, cluster.namespace(), root / f"seed-{seed}")
         site.first_retry = operator_site.SOON
@@ -143,6 +171,7 @@ class _Sequence:
         self._moving: dict[str, str] = {}
         """Uids of objects that the step moves between two modules that are well."""
         self._color = 0
+        self._faults = faults.Faults(site, chance)
         self._operator: operator_process.OperatorProcess | None = None
 
     def run(self) -> None:
@@ -161,13 +190,18 @@ class _Sequence:
         for module in self._modules:
             module.is_enabled, module.fails, module.is_away = True, False, False
             self._write(module)
+        # All run anew: what somebody wrote over is not corrected by these modules before.
+        self._color += 1
         self._switch()
         self._end(is_killed=False)
         self._settle(_END, until_ready=True)
         for module in self._modules:
             for word in module.objects:
-                if self._site.find(*self._kind(word)) is None:
+                found = self._site.find(*self._kind(word))
+                if found is None:
                     raise _LostError(f"{word} of {module.name} is not there in the end")
+                if found.get("data", {}).get("color") not in {None, f"c{self._color}"}:
+                    raise _LostError(f"{word} of {module.name} is not as its chart: {found['data']}")
         self._current.stop()
 
     def _step(self) -> None:
@@ -177,6 +211,12 @@ class _Sequence:
         self.said.append(f"{step} {module.name}" + (f" {other.name}" if step in _OF_TWO else ""))
         if step in {"crash", "restart"}:
             self._end(is_killed=step == "crash")
+        elif step in {"erase", "overwrite"}:
+            self._meddle(step)
+        elif step in faults.FAULTS:
+            self._color += 1
+            self._switch()
+            self._faults.make(step, self._current)
         elif step in {"drop", *_OF_TWO}:
             self._move(module, other if step in _OF_TWO else None)
             if step == "swap":
@@ -234,6 +274,18 @@ class _Sequence:
             if module.is_well and other.is_well and word in _PLAIN and word in self._deployed():
                 self._moving[word] = self._site.get(*self._kind(word))["metadata"]["uid"]
         self._write(module)
+
+    def _meddle(self, step: str) -> None:
+        """Delete a plain object of a release by hand, or write over it."""
+        there = [word for word in _PLAIN if self._site.find(*self._kind(word)) is not None]
+        if not there:
+            return
+        word = self._chance.choice(there)
+        self.said[-1] += f" {word}"
+        if step == "erase":
+            self._site.delete("configmap", word)
+        else:
+            self._site.patch("configmap", word, {"data": {"color": "of somebody"}})
 
     def _start(self) -> None:
         # The only module that has a release may be renamed.

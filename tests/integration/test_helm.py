@@ -345,24 +345,54 @@ async def test_another_helm_alone_makes_no_revision(
     assert [outcome.by for outcome in outcomes[1:]] == [release.SkippedBy.MANIFEST] * 2
 
 
-async def test_a_variable_that_stands_twice_counts_once(site: Site) -> None:
+TWICE: Final = {
+    "Deployment web, container app: env has A 2": [
+        {"name": "B", "value": "2"},
+        {"name": "A", "value": "two"},
+    ],
+    "Deployment web, container app: ports has 80/TCP 2": [
+        {"containerPort": 80, "protocol": "TCP", "name": "http"}
+    ],
+    "Deployment web: imagePullSecrets has pull 2": [{"name": "pull"}],
+    "Deployment web: hostAliases has 10.0.0.1 2": [{"ip": "10.0.0.1", "hostnames": ["two"]}],
+    "ServiceAccount web: secrets has own 2": [{"name": "own"}],
+    "ServiceAccount web: finalizers has example.com/held 2": ["example.com/held"],
+}
+"""What a warning says of lists in which an item stands twice, and what is in them then."""
+
+
+async def test_what_stands_twice_in_a_list_counts_once_where_helm_refuses_it(site: Site) -> None:
     env = "[{name: A, value: one}, {name: B, value: '{{ .Values.web.size }}'}, {name: A, value: two}]"
-    pod = f"{{spec: {{containers: [{{name: app, image: a, env: {env}}}]}}, metadata: {{labels: {{a: b}}}}}}"
+    ports = "[{containerPort: 80}, {containerPort: 80, name: http, protocol: TCP}]"
+    aliases = "[{ip: 10.0.0.1, hostnames: [one]}, {ip: 10.0.0.1, hostnames: [two]}]"
+    pod = f"{{containers: [{{name: app, image: a, env: {env}, ports: {ports}}}], hostAliases: {aliases}, "
+    pod += "imagePullSecrets: [{name: pull}, {name: pull}]}"
     site.write(
-        "templates/deployment.yaml",
+        "templates/twice.yaml",
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
-        f"spec:\n  replicas: 0\n  selector: {{matchLabels: {{a: b}}}}\n  template: {pod}\n",
+        "spec:\n  replicas: 0\n  selector: {matchLabels: {a: b}}\n"
+        f"  template: {{metadata: {{labels: {{a: b}}}}, spec: {pod}}}\n"
+        "---\napiVersion: v1\nkind: ServiceAccount\n"
+        "metadata: {name: web, finalizers: [example.com/held, example.com/held]}\n"
+        "secrets: [{name: own}, {name: own}]\n",
     )
     async with site.manager() as manager:
         await manager.ensure(site.asked(1))
         await manager.ensure(site.asked(2))
         skipped = await manager.ensure(site.asked(2))
         assert skipped.action is release_types.ReleaseAction.SKIPPED
-    (container,) = site.get("deployment", "web")["spec"]["template"]["spec"]["containers"]
-    values = {each["name"]: each["value"] for each in container["env"]}
-    assert values == {"A": "two", "B": "2"}
-    warned = [text for text in site.warnings if "env has A 2 times, and the last one counts" in text]
-    assert bool(warned) is (site.real_helm.parent.name.startswith("helm4"))
+    account = site.get("serviceaccount", "web")
+    site.patch("serviceaccount", "web", {"metadata": {"finalizers": None}})
+    spec = site.get("deployment", "web")["spec"]["template"]["spec"]
+    (app,) = spec["containers"]
+    assert {each["name"]: each["value"] for each in app["env"]} == {"A": "two", "B": "2"}
+    if site.real_helm.parent.name.startswith("helm4"):
+        there = [app["env"], app["ports"], spec["imagePullSecrets"], spec["hostAliases"]]
+        assert [*there, account["secrets"], account["metadata"]["finalizers"]] == [*TWICE.values()]
+        told = {
+            each for each in TWICE if any(f"{each} times, and the last" in text for text in site.warnings)
+        }
+        assert told == TWICE.keys()
 
 
 THING: Final = """\

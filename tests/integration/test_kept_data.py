@@ -1,14 +1,18 @@
 """What holds data stays, whatever takes it out of a release, and goes on when its module comes back."""
 
 import json
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import pytest
 from msgspec import structs
+from typing_extensions import override
 
 from addon_operator.helm import helm_errors, release_types, remembered
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import names
+from addon_operator.modules import manifests
+from addon_operator.modules.patching import manifest_changes
 from tests.integration.helm_site import WEB, Site
 
 pytestmark = pytest.mark.integration
@@ -139,6 +143,22 @@ async def test_what_holds_data_outlives_all_that_takes_it_out_of_a_release(helm_
         for which in kinds.values():
             assert marks(site, *which) == (None, None)
 
+        # A patch of the module takes them out, and its template goes.
+        gone = tuple(
+            manifest_changes.Patch(manifest_changes.Target(name=name), {"$patch": "delete"})
+            for _, name in kinds.values()
+        )
+        patched = manifest_changes.ManifestChanges(patches=gone)
+        await manager.ensure(structs.replace(site.asked(data="yes"), changes=patched))
+        for which in kinds.values():
+            assert marks(site, *which) == ("web", "keep")
+        (site.module / "templates" / "claim.yaml").unlink()
+        await manager.ensure(site.asked(data="yes"))
+        assert marks(site, "pvc", "data") == ("web", "keep")
+        write(site)
+        await manager.ensure(site.asked(data="yes"))
+        assert uids(site) == before
+
         # An uninstallation. What a person keeps on the live object alone stays, and is not marked.
         site.annotate("secret", "plain", {"helm.sh/resource-policy": "keep"})
         await manager.remove(WEB)
@@ -180,6 +200,16 @@ async def under_another_name(site: Site, before: dict[str, str]) -> None:
         assert marks(site, *which) == (None, None)
 
 
+class Having(release_types.Others):
+    """Another module has the claim ``shared``."""
+
+    @override
+    async def give_up(
+        self, dropped: Sequence[manifests.ManifestResource]
+    ) -> Collection[manifests.ManifestResource]:
+        return [each for each in dropped if each.name == "shared"]
+
+
 async def test_data_goes_with_its_release_only_as_far_as_that_was_asked_for(helm_site: Site) -> None:
     site, group = helm_site, f"{helm_site.namespace}.example"
     spaces = [f"{site.namespace}-{word}" for word in ("empty", "used")]
@@ -190,7 +220,11 @@ async def test_data_goes_with_its_release_only_as_far_as_that_was_asked_for(helm
         singular = word.removesuffix("s")
         named = text.replace("things", word).replace("Thing", singular.capitalize())
         site.write(f"templates/{word}.yaml", named)
-    site.write("templates/data.yaml", CLAIM)
+    claims = [
+        CLAIM.replace("name: data", f"name: {name}")
+        for name in ("data", "theirs", "shared", "charts, annotations: {helm.sh/resource-policy: keep}")
+    ]
+    site.write("templates/data.yaml", "---\n".join(claims))
     site.write("templates/inside.yaml", CONFIG_IN.replace("SPACE", spaces[0]))
     site.write(
         "templates/earlier.yaml",
@@ -205,14 +239,18 @@ async def test_data_goes_with_its_release_only_as_far_as_that_was_asked_for(helm
         await manager.ensure(asked())
         site.create("configmap", "others", namespace=spaces[1])
         site.annotate("crd", f"parts.{group}", {"addon-operator.io/applied": "x"})
-        plan = await manager.preview_removal(WEB, release_types.Others())
+        site.annotate("pvc", "theirs", {"helm.sh/resource-policy": "keep"})
+        plan = await manager.preview_removal(WEB, Having())
         assert {each.name for each in plan.with_data} == {"data", spaces[0], f"things.{group}"}
-        await manager.remove(WEB)
+        await manager.remove(WEB, others=Having())
     gone = [("pvc", "data"), ("namespace", spaces[0]), ("crd", f"things.{group}")]
     assert [which for which in gone if not is_gone(site, *which)] == []
-    left = [("pvc", "earlier"), ("namespace", spaces[1]), ("crd", f"parts.{group}")]
+    left = [("pvc", name) for name in ("earlier", "theirs", "shared", "charts")]
+    left += [("namespace", spaces[1]), ("crd", f"parts.{group}")]
     assert [which for which in left if is_gone(site, *which)] == []
+    assert marks(site, "pvc", "theirs") == marks(site, "pvc", "charts") == (None, "keep")
     told = "\n".join(site.warnings)
+    assert f"{site.namespace}/theirs stays: its annotation helm.sh/resource-policy says keep" in told
     assert f"Namespace {spaces[1]} with 1 object stays: there is more in it than the release" in told
     assert f"parts.{group} with 0 objects stays: crds/ of a module has it" in told
     assert "removed with the data, as removal.data says: " in told

@@ -89,7 +89,7 @@ async def test_what_leaves_the_manifests_leaves_the_objects_and_what_others_wrot
     before = (
         config("moved", {"a": "1", "b": "2"}, labels={"x": "1", "y": "2"}, annotations={"z": "3"}),
         service(UDP, TCP, METRICS, sessionAffinity="ClientIP"),
-        service(UDP, TCP, name="two"),
+        service(UDP, TCP, name="two", type="NodePort"),
         secret(a="1", b="2"),
         workload({"env": ENV, "livenessProbe": {"exec": {"command": ["a"]}}}, minReadySeconds=3),
         thing(group, {"size": 1, "more": {"a": 1, "b": 2}}),
@@ -97,7 +97,7 @@ async def test_what_leaves_the_manifests_leaves_the_objects_and_what_others_wrot
     after = (
         config("moved", {"a": "1"}, labels={"x": "1"}),
         service(UDP, METRICS),
-        service(UDP, name="two"),
+        service(UDP, name="two", type="NodePort"),
         secret(a="1"),
         workload({"env": ENV[:1]}),
         thing(group, {"size": 1, "more": {"a": 1}}),
@@ -109,7 +109,7 @@ async def test_what_leaves_the_manifests_leaves_the_objects_and_what_others_wrot
             take_over_as(site, "another-operator", kind, name)
         site.patch("configmap", "moved", {"data": {"theirs": "4"}})
         site.patch(things, "one", {"spec": {"more": {"theirs": 3}}})
-        address = site.get("service", "dns")["spec"]["clusterIP"]
+        address, port = site.get("service", "dns")["spec"]["clusterIP"], node_port(site)
         write(site, *after)
         await manager.ensure(site.asked(2))
 
@@ -117,7 +117,7 @@ async def test_what_leaves_the_manifests_leaves_the_objects_and_what_others_wrot
         assert {"x", "y"} & moved["labels"].keys() == {"x"}
         assert "z" not in moved["annotations"]
         dns = site.get("service", "dns")["spec"]
-        assert (dns["sessionAffinity"], dns["clusterIP"]) == ("None", address)
+        assert (dns["sessionAffinity"], dns["clusterIP"], node_port(site)) == ("None", address, port)
         check(site, things)
 
         # What a failed revision added and changed.
@@ -129,6 +129,12 @@ async def test_what_leaves_the_manifests_leaves_the_objects_and_what_others_wrot
         await manager.ensure(site.asked(4))
         check(site, things)
     assert not [each for each in site.warnings if "no longer has" in each]
+
+
+def node_port(site: Site) -> int:
+    """What the API server allocated for the port that stays."""
+    ports = site.get("service", "two")["spec"]["ports"]
+    return int(next(each["nodePort"] for each in ports if each["protocol"] == "UDP"))
 
 
 def check(site: Site, things: str) -> None:

@@ -20,7 +20,7 @@ from addon_operator.helm.releases import record_format, render_inputs
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import manifests, release
-from addon_operator.modules.patching import manifest_changes, null_fields, repeated_variables
+from addon_operator.modules.patching import manifest_changes, null_fields, repeated_items
 
 _STRICT_SINCE: Final = 4
 """Major version of Helm from which on a variable must stand once in ``env``, and keys must have values."""
@@ -153,7 +153,7 @@ class ChartRenderer:
             rendered = await render(with_lookup=False)
         text = rendered.decode(errors="replace")
         if self._helm.binary.major >= _STRICT_SINCE:
-            text, twice = await asyncio.to_thread(repeated_variables.once, text)
+            text, twice = await asyncio.to_thread(repeated_items.once, text)
             nulls = await self._nulls(text)
             text, empty = await asyncio.to_thread(null_fields.without, text, nulls) if nulls else (text, ())
             self._refused[request.module] = _Refused(bool(twice), nulls, (*twice, *empty))

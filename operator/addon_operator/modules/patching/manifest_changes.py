@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.modules import manifests
-from addon_operator.modules.patching import null_fields, repeated_variables, strategic_merge
+from addon_operator.modules.patching import null_fields, repeated_items, strategic_merge
 
 MOST_PATCHES: Final = 50
 MOST_ADDED: Final = 8 << 20
@@ -167,7 +167,7 @@ def changed(documents: Sequence[Any], changes: ManifestChanges, namespace: str) 
     made = [each for each in made if each is not None and not _is_left_out(each, changes, namespace)]
     if changes.once:
         for each in made:
-            repeated_variables.remove(each)
+            repeated_items.remove(each)
     if changes.nulls:
         for each in made:
             null_fields.remove(each, changes.nulls)

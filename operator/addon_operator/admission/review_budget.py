@@ -7,7 +7,7 @@ many times as much memory, depending on what is written in them.
 
 import collections
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Final
 
 import msgspec
@@ -83,7 +83,7 @@ class MemoryBudget:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._requests = 0
-        self._shares = collections.Counter[str](), collections.Counter[str]()
+        self._shares = collections.Counter[Hashable](), collections.Counter[Hashable]()
         self.memory = 0
         """Bytes that are held."""
 
@@ -101,26 +101,27 @@ class MemoryBudget:
             held.release()
 
     @contextlib.contextmanager
-    def share(self, user: str, held: Reservation) -> Iterator[None]:
-        """Count a request that may wait for long as its user's, who may have half of the account.
+    def share(self, owner: Hashable, held: Reservation) -> Iterator[None]:
+        """Count a request that may wait for long as its owner's, who may have as much as is left free.
 
+        So one who floods has half, two have a third each, and something is left however many they are.
         Raises :class:`OverloadedError` for more; for a first one there is room, whatever it takes.
         """
-        most = self._limits.requests // 2, self._limits.memory_bytes // 2
+        free = self._limits.requests - self._requests, self._limits.memory_bytes - self.memory
         added = 1, held.amount
-        has = [of_user[user] for of_user in self._shares]
-        if has[0] and any(one + more > limit for one, more, limit in zip(has, added, most, strict=True)):
+        has = [of_owner[owner] for of_owner in self._shares]
+        if has[0] and any(one + more > left for one, more, left in zip(has, added, free, strict=True)):
             raise OverloadedError
-        for of_user, more in zip(self._shares, added, strict=True):
-            of_user[user] += more
+        for of_owner, more in zip(self._shares, added, strict=True):
+            of_owner[owner] += more
         try:
             yield
         finally:
-            for of_user, more in zip(self._shares, added, strict=True):
-                of_user[user] -= more
-            if not self._shares[0][user]:
-                for of_user in self._shares:
-                    del of_user[user]
+            for of_owner, more in zip(self._shares, added, strict=True):
+                of_owner[owner] -= more
+            if not self._shares[0][owner]:
+                for of_owner in self._shares:
+                    del of_owner[owner]
 
     def hold(self, amount: int) -> Reservation:
         """Hold that many bytes; raises :class:`OverloadedError` if there is no room."""

@@ -1,5 +1,7 @@
 """What reviews take of the memory, and the account that it is on."""
 
+import collections
+import contextlib
 import json
 import tracemalloc
 
@@ -73,6 +75,19 @@ def test_of_one_user_the_first_request_counts_however_large_and_nothing_is_left_
                     pass
                 with account.request() as others, account.share("other", others):
                     pass
+
+
+def test_however_many_flood_something_is_left_for_one_more() -> None:
+    account = review_budget.MemoryBudget(review_budget.Limits(requests=100))
+    with contextlib.ExitStack() as stack:
+        taken = collections.Counter[str]()
+        for owner in "abcd":
+            with contextlib.suppress(review_budget.OverloadedError):
+                while True:
+                    stack.enter_context(account.share(owner, stack.enter_context(account.request())))
+                    taken[owner] += 1
+        assert taken["a"] == 50
+        assert 100 - taken.total() > 5
 
 
 def test_what_is_given_back_is_free_again_and_once_only() -> None:

@@ -232,8 +232,10 @@ class AdmissionSite:
                 review = _review(route, request, body)
                 review = msgspec.structs.replace(review, memory=held.amount)
                 del body
-                # What hooks answer waits for long: one who floods must leave room for others.
-                with account.share(review.user, held) if route.raw else contextlib.nullcontext():
+                # What hooks answer waits for long: one who floods must leave room for others, also where a
+                # controller asks for all of them, such as that of ReplicaSets.
+                owner = review.namespace, review.user
+                with account.share(owner, held) if route.raw else contextlib.nullcontext():
                     return await self._decided(path, route, route.handler, review, _budget(route, request))
         except review_budget.OverloadedError as error:
             raise _RefusedError(503, "too many reviews are being answered") from error

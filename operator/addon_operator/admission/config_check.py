@@ -72,8 +72,9 @@ class ConfigCheck(reviews.ReviewHandler):
         """By user who may not read the Secret: when edits were answered that were compared with it."""
         self._compared_at: collections.deque[float] = collections.deque(maxlen=_OFTEN_OF_ALL)
         """The same of all users; who reaches the port can say to be anybody."""
-        self._asked: dict[tuple[str, str], None] = {}
-        """Keys and texts of which that is known: who asks once more learns nothing."""
+        self._asked: dict[tuple[str, str, str], None] = {}
+        """Keys, and their texts after and before an edit, of which that is known: who asks once more learns
+        nothing."""
         self._turns = weakref.WeakValueDictionary[str, asyncio.Lock]()
         """Of users whose edits are being checked."""
 
@@ -101,7 +102,7 @@ class ConfigCheck(reviews.ReviewHandler):
         if self._is_full(self._compared_at):
             return reviews.ReviewVerdict(allowed=False, message=_TOO_OFTEN_OF_ALL)
         violations, shown = [*findings.violations], [*not_read, *findings.warnings]
-        if self._is_new(data, findings.compared) or findings.of_secret or findings.warnings_of_secret:
+        if self._is_new(data, before, findings.compared) or findings.of_secret or findings.warnings_of_secret:
             self._compared_at.append(self._clock.monotonic())
             if await self._may_read(review):
                 violations += findings.of_secret
@@ -132,12 +133,16 @@ class ConfigCheck(reviews.ReviewHandler):
         while len(self._answered_at) > _USERS:
             del self._answered_at[next(iter(self._answered_at))]
 
-    def _is_new(self, data: Data, compared: Collection[str]) -> bool:
-        """Say whether something is compared with the Secret that was not before."""
-        digests = [
-            (key, hashlib.sha256(data.get(key, "").encode(errors="surrogatepass")).hexdigest())
-            for key in compared
-        ]
+    def _is_new(self, data: Data, before: Data, compared: Collection[str]) -> bool:
+        """Say whether something is compared with the Secret that was not before.
+
+        A rule about transitions sees what was there before the edit, which whoever reaches the port chooses.
+        """
+
+        def digest(state: Data, key: str) -> str:
+            return hashlib.sha256(state.get(key, "").encode(errors="surrogatepass")).hexdigest()
+
+        digests = [(key, digest(data, key), digest(before, key)) for key in compared]
         new = [each for each in digests if each not in self._asked]
         self._asked |= dict.fromkeys(new)
         while len(self._asked) > _ASKED:

@@ -202,6 +202,24 @@ async def test_that_an_edit_fits_the_secret_is_told_no_more_often_than_that_it_d
     assert many == [True] * 45 + [False] * 55, "who says to be many is answered fifty times in all"
 
 
+async def test_what_was_there_before_an_edit_is_a_guess_as_well() -> None:
+    """A rule about transitions refuses the right number in the place of what is replaced."""
+
+    async def nobody_may(_: reviews.Review) -> bool:
+        return False
+
+    class Leaving:
+        async def findings(self, _: config_check.Data, before: config_check.Data) -> config_check.Findings:
+            wrong = ("web: the pin must not go",) if before["web"] == "pin: 42" else ()
+            return config_check.Findings((), (), wrong, (), {"web"})
+
+    check = config_check.ConfigCheck(
+        "addons", "values", Leaving().findings, operator, nobody_may, clocks.Pauses()
+    )
+    guesses = [msgspec.structs.replace(EDIT, old_object=body({"web": f"pin: {n}"})) for n in range(30, 43)]
+    assert [(await check.decide(guess)).allowed for guess in guesses] == [True] * 5 + [False] * 8
+
+
 @pytest.mark.parametrize("says_who_may", [True, False])
 async def test_who_says_to_be_many_users_is_answered_fifty_times_about_the_secret(
     *, says_who_may: bool

@@ -107,7 +107,7 @@ def test_a_suspended_module_is_left_alone_until_it_is_resumed(modules: Modules) 
     since = dt.datetime.fromisoformat(shown["since"]).timestamp()
     assert operator.metrics().total("module_suspended", module="web") == since
     assert "the disk is replaced" in command(modules, "list")
-    assert "Suspended:   the disk is replaced (by " in command(modules, "describe", "web")
+    assert "Suspended:\n  the disk is replaced (by " in command(modules, "describe", "web")
     operator.wait_until(lambda: "Suspended" in modules.reasons("web"), "an Event tells of it")
     operator.wait_idle()
 

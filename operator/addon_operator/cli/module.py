@@ -220,9 +220,7 @@ def _left_alone(row: debug.Document) -> str:
 def _has_run(row: debug.Document) -> str:
     if row["state"] in ("Failed", "Deleting"):
         raise RunFailedError(f"the run of module {row['name']} failed: {row['lastError']}")
-    left_alone = [suspended] if (suspended := row.get("suspended")) else []
-    more = [*module_tables.unhealthy(row), *left_alone, *module_tables.held_back(row)]
-    return "; ".join([f"module {row['name']} is {row['state']}", *more])
+    return "; ".join([f"module {row['name']} is {row['state']}", *module_tables.besides(row)])
 
 
 @module.command()

@@ -71,7 +71,7 @@ def _all_of_modules(document: debug.Document) -> str:
         ("requires", [*map(_requirements, modules)]),
         ("answers", [*map(_answers, modules)]),
         ("description", [module["description"] for module in modules]),
-        ("message", [_one_text([*_cure(module), *_besides(module)]) for module in modules]),
+        ("message", [_one_text([*_cure(module), *besides(module)]) for module in modules]),
     ):
         # Only if one of the modules says it.
         if any(texts):
@@ -106,15 +106,15 @@ def _row(module: debug.Document) -> tuple[str, ...]:
 def _wrong(module: debug.Document) -> str:
     """Return all that is not as it should be, in one line; empty if nothing is."""
     at_hook = "" if module.get("editWaits") else module.get("atHook") or ""
-    return _one_text([*_cure(module), at_hook, module["lastError"], *_besides(module)])
+    return _one_text([*_cure(module), at_hook, module["lastError"], *besides(module)])
 
 
 def _one_text(said: Sequence[str]) -> str:
     return " ".join("; ".join(filter(None, said)).split())
 
 
-def _besides(module: debug.Document) -> list[str]:
-    """Return what is not as it should be besides the last error, and what a cure is waited for."""
+def besides(module: debug.Document) -> list[str]:
+    """Return what there is to know besides the last error, and what a cure is waited for."""
     return findings.said([_without(module["lastError"], each) for each in module["findings"]], module["name"])
 
 
@@ -134,23 +134,6 @@ def _reason(module: debug.Document) -> str:
 def _cure(module: debug.Document) -> list[str]:
     cure = module.get("cure")
     return [f"waits for {', '.join(cure)}"] if cure else []
-
-
-def unhealthy(module: debug.Document) -> list[str]:
-    """Return how the resources of a module are if not all of them are healthy, as at most one sentence."""
-    how = {"Failed": "it is not healthy", "Progressing": "it is not healthy yet"}.get(
-        module.get("health") or ""
-    )
-    return [": ".join(filter(None, (how, module.get("healthMessage"))))] if how else []
-
-
-def held_back(module: debug.Document) -> list[str]:
-    """Return what of a module waits for a window, as at most one sentence."""
-    from addon_operator.modules import windows
-
-    if (held := module.get("heldBack")) is None:
-        return []
-    return [f"{windows.waiting(held.get('until', ''), held.get('confirm', ''))}: {held['what']}"]
 
 
 def _wide_row(module: debug.Document) -> tuple[str, ...]:

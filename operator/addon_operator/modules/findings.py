@@ -48,6 +48,8 @@ class FindingKind:
     """What stands behind it then: what to do for the ``{module}``."""
     condition: str = ""
     """Which condition says since when; empty if the finding knows better."""
+    condition_reason: str = ""
+    """Of that condition, if findings make it; empty if it is that of ``Ready``."""
     key: str = ""
     """Under which the debug socket has its texts, too."""
     stored: str = ""
@@ -105,13 +107,20 @@ WRONG_VALUES: Final = FindingKind(
     word="Not in force",
     begins="what is newer is not in force: ",
     condition="ConfigValid",
+    condition_reason="InvalidValues",
     key="wrongValues",
 )
-WRONG_FILES: Final = dataclasses.replace(WRONG_VALUES, type="WrongFiles", reason="NotInForce")
+WRONG_FILES: Final = dataclasses.replace(
+    WRONG_VALUES, type="WrongFiles", reason="NotInForce", condition_reason="InvalidFiles"
+)
 WRONG_HOOKS: Final = dataclasses.replace(WRONG_FILES, type="WrongHooks")
 EDIT_WAITS: Final = FindingKind(type="EditWaits", word="Edit waits", key="editWaits", stored="editWaits")
 REQUIRES_NOT_MET: Final = FindingKind(
-    type="RequiresNotMet", word="Requirement not met", condition="Requires", key="unmet"
+    type="RequiresNotMet",
+    word="Requirement not met",
+    condition="Requires",
+    condition_reason="NotMet",
+    key="unmet",
 )
 _OF_HOOKS: Final = NewsKind(
     key="hookFails",
@@ -188,6 +197,7 @@ DEFINITIONS_LEFT_OUT: Final = FindingKind(
     type="DefinitionsLeftOut",
     word="Definition left out",
     condition="DefinitionsInForce",
+    condition_reason="OfAnotherModule",
     key="definitionsLeftOut",
 )
 BINDING_WAITS: Final = FindingKind(

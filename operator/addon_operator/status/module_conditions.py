@@ -76,22 +76,17 @@ def _all_said(module: state.ModuleState) -> Iterator[tuple[str, _Said]]:
     by_condition: dict[str, list[findings.Finding]] = {type_: [] for type_ in ("", *TYPES)}
     for each in found:
         by_condition[each.kind.condition].append(each)
-    said = (
-        _enabled(module),
-        _ready(module, found),
-        _healthy(module),
-        _drifted(module),
-        _reconciling(module),
-        _stalled(module),
-        _config_valid(by_condition["ConfigValid"]),
-        _definitions_in_force(by_condition["DefinitionsInForce"]),
-        _webhooks_registered(module, by_condition["WebhooksRegistered"]),
-        _requires(module, by_condition["Requires"]),
-        _hooks_work(module, by_condition["HooksWork"]),
-        _warnings(module, by_condition["Warnings"]),
-        _left_to_people(module),
-    )
-    return zip(TYPES, said, strict=True)
+    said = {type_: _of_findings(module, type_, by_condition[type_]) for type_ in _WITHOUT_FINDINGS} | {
+        "Enabled": _enabled(module),
+        "Ready": _ready(module, found),
+        "Healthy": _healthy(module),
+        "Drifted": _drifted(module),
+        "Reconciling": _reconciling(module),
+        "Stalled": _stalled(module),
+        "WebhooksRegistered": _webhooks_registered(module, by_condition["WebhooksRegistered"]),
+        "Suspended": _left_to_people(module),
+    }
+    return ((type_, said[type_]) for type_ in TYPES)
 
 
 def times(module: state.ModuleState, before: condition_times.Times, now: float) -> condition_times.Times:
@@ -248,23 +243,6 @@ def _is_why(module: state.ModuleState, held: windows.HeldBack) -> bool:
     return False
 
 
-def _messages(found: Sequence[findings.Finding]) -> str:
-    return "; ".join(message for each in found for message in each.messages)
-
-
-def _config_valid(found: Sequence[findings.Finding]) -> _Said:
-    if found:
-        reason = "InvalidValues" if found[0].kind is findings.WRONG_VALUES else "InvalidFiles"
-        return _Said("False", reason, _messages(found))
-    return _Said("True", "ValuesInForce", "The values of ConfigMap and Secret are in force.")
-
-
-def _definitions_in_force(found: Sequence[findings.Finding]) -> _Said:
-    if found:
-        return _Said("False", "OfAnotherModule", _messages(found))
-    return _Said("True", "DefinitionsInForce", "No other module has its CustomResourceDefinitions.")
-
-
 def _webhooks_registered(module: state.ModuleState, found: Sequence[findings.Finding]) -> _Said:
     if module.is_off:
         return _nothing_there(module)
@@ -277,34 +255,36 @@ def _webhooks_registered(module: state.ModuleState, found: Sequence[findings.Fin
     return _Said("True", "NoWebhooks", "None of its hooks is to answer the API server.")
 
 
-def _requires(module: state.ModuleState, found: Sequence[findings.Finding]) -> _Said:
-    if module.is_off:
-        return _nothing_there(module)
-    if found:
-        return _Said("False", "NotMet", _messages(found))
-    return _Said("True", "Met", "The cluster has all that it requires.")
-
-
-def _hooks_work(module: state.ModuleState, found: Sequence[findings.Finding]) -> _Said:
-    if module.is_off:
-        return _nothing_there(module)
-    if found:
-        return _Said("False", found[0].reason, f"{_messages(found).removesuffix('.')}.")
-    if module.hooks is None:
-        return _Said("Unknown", "NotKnown", "Its hooks have not begun to follow events.")
-    return _Said("True", "HooksWork", "None of its hooks fails on events, and all objects are followed.")
-
-
-def _warnings(module: state.ModuleState, found: Sequence[findings.Finding]) -> _Said:
-    if module.is_off:
-        return _nothing_there(module)
-    if found:
-        return _Said("True", found[0].reason, _messages(found))
-    return _Said(
+_WITHOUT_FINDINGS: Final = {
+    "ConfigValid": _Said("True", "ValuesInForce", "The values of ConfigMap and Secret are in force."),
+    "DefinitionsInForce": _Said(
+        "True", "DefinitionsInForce", "No other module has its CustomResourceDefinitions."
+    ),
+    "Requires": _Said("True", "Met", "The cluster has all that it requires."),
+    "HooksWork": _Said(
+        "True", "HooksWork", "None of its hooks fails on events, and all objects are followed."
+    ),
+    "Warnings": _Said(
         "False",
         "NoWarnings",
         "Neither Helm nor the API server warns of anything, and nothing seems misspelt.",
-    )
+    ),
+}
+_ALSO_IF_OFF: Final = ("ConfigValid", "DefinitionsInForce")
+
+
+def _of_findings(module: state.ModuleState, type_: str, found: Sequence[findings.Finding]) -> _Said:
+    """Return a condition that findings make, which says the contrary without any."""
+    right = _WITHOUT_FINDINGS[type_]
+    if module.is_off and type_ not in _ALSO_IF_OFF:
+        return _nothing_there(module)
+    if found:
+        told = "; ".join(message for each in found for message in each.messages)
+        status: ConditionStatus = "False" if right.status == "True" else "True"
+        return _Said(status, found[0].kind.condition_reason or found[0].reason, told)
+    if type_ == "HooksWork" and module.hooks is None:
+        return _Said("Unknown", "NotKnown", "Its hooks have not begun to follow events.")
+    return right
 
 
 def _left_to_people(module: state.ModuleState) -> _Said:

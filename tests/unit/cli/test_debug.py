@@ -178,7 +178,7 @@ def test_a_run_that_ends_with_pods_that_do_not_run_says_so() -> None:
     told = module_commands._has_run(page_samples.row("web", **UNHEALTHY))
     assert told == "module web is Ready; it is not healthy: ImagePullBackOff (pod web-1): Deployment web"
     assert module_commands._has_run(page_samples.row("web", health="Progressing")) == (
-        "module web is Ready; it is not healthy yet"
+        "module web is Ready; it is not healthy yet: a resource"
     )
 
 

@@ -340,6 +340,10 @@ async def test_a_webhook_is_not_missed_before_the_run_that_registers_it_has_ende
     assert (await world.card()).word == word
 
 
+def test_conditions_that_say_since_when_are_there() -> None:
+    assert {kind.condition for kind in findings.TABLE} <= {"", *module_conditions.TYPES}
+
+
 async def test_a_module_of_which_nothing_is_wrong_is_green_everywhere() -> None:
     world = World()
     await world.look()

@@ -104,8 +104,7 @@ class ModuleRequests(msgspec.Struct, frozen=True):
                 "state": status.get("state"),
                 "lastError": status.get("lastError", ""),
                 "suspended": str(read) if (read := _suspended(found)) else "",
-                **_health(status),
-                **({"heldBack": held} if (held := status.get("heldBack")) else {}),
+                "findings": status.get("findings") or [],
             }
 
 
@@ -204,10 +203,3 @@ def _status(found: Object) -> Object:
 
 def _suspended(found: Object) -> suspension.Suspension | None:
     return suspension.read(_annotations(found), time.time())
-
-
-def _health(status: Object) -> Object:
-    """Return what the condition ``Healthy`` says, as a row of the list has it."""
-    found: Object = next((each for each in status.get("conditions") or () if each["type"] == "Healthy"), {})
-    is_told = found.get("reason") in ("Failed", "Progressing")
-    return {"health": found["reason"], "healthMessage": found["message"]} if is_told else {}

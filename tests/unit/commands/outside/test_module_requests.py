@@ -127,12 +127,10 @@ async def test_an_operator_that_does_not_take_in_that_a_module_is_resumed_is_sai
 
 async def test_a_run_is_waited_for_until_it_has_ended() -> None:
     async with api_server.running() as server:
-        condition = {"type": "Healthy", "reason": "Failed", "message": "no pods: Deployment web"}
-        held = {"what": "upgrade to revision 2", "until": "x", "since": "x"}
-        told: Object = {"state": "Failed", "lastError": "no such image", "heldBack": held}
-        Module(server, follows, **told, conditions=[condition])
-        expected: Object = {"name": "web", "state": "Failed", "lastError": "no such image", "suspended": ""}
-        expected |= {"health": "Failed", "healthMessage": "no pods: Deployment web", "heldBack": held}
+        found = [{"type": "Unhealthy", "message": "no pods: Deployment web"}]
+        told: Object = {"state": "Failed", "lastError": "no such image", "findings": found}
+        Module(server, follows, **told)
+        expected: Object = {"name": "web", **told, "suspended": ""}
         assert await done(server, "run", "web", waits=True) == expected
 
 

@@ -17,7 +17,7 @@ UNIT_TESTS := --quiet --numprocesses auto --dist worksteal tests/unit
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
 SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: help demo test test-all check format unit mutants integration bench faults manifests reference lock audit image-test pin-images clean
+.PHONY: help demo test test-all check format unit mutants integration bench soak faults manifests reference lock audit image-test pin-images clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1mmake %-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ image-test: $(BIN)/addon-operator ## Build the image and run it as its pod (need
 
 bench: $(STAMP) ## Benchmarks beside their baselines; takes some minutes
 	@$(BIN)/python -m tests.benchmarks
+
+soak: $(STAMP) ## Let an operator work for MINUTES=30, and name what grows; writes soak.html
+	@$(BIN)/python -m tests.benchmarks.soak --minutes $(or $(MINUTES),30)
 
 faults: $(STAMP) ## Make N=500 random faults from SEED=1 on, after which nothing may be lost; a failed seed replays
 	@$(BIN)/python -m tests.trials.kept_objects --faults $(or $(N),500) --seed $(or $(SEED),1) $(if $(HELM),--helm $(HELM))

@@ -226,6 +226,12 @@ def test_a_job_that_ended_is_made_again_by_a_revision_alone(site: operator_site.
             f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}}}\nspec: {{{spec}template: {pod}}}\n"
         )
         add(module, f"{name}.yaml", job)
+    add(
+        module,
+        "pod.yaml",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: once}\n"
+        "spec: {containers: [{name: a, image: a}], nodeName: nowhere}\n",
+    )
     operator = site.start().wait_ready().wait_idle()
 
     def uid(job: str) -> str | None:
@@ -236,6 +242,8 @@ def test_a_job_that_ended_is_made_again_by_a_revision_alone(site: operator_site.
     operator.wait_until(lambda: uid("quick") is None, "Kubernetes removes what has ended")
     site.delete("job", "long")
     operator.wait_until(lambda: uid("long") not in (None, running), "what had not ended comes back")
+    site.patch("pod", "once", {"status": {"phase": "Succeeded"}}, subresource="status")
+    site.delete("pod", "once")
     site.delete("configmap", "web")
     operator.wait_metric(2, "resources_healed_total", module="web")
     operator.wait_until(
@@ -245,12 +253,17 @@ def test_a_job_that_ended_is_made_again_by_a_revision_alone(site: operator_site.
         ),
         "nothing is missing",
     )
-    assert uid("quick") is None
+    assert (uid("quick"), site.find("pod", "once")) == (None, None)
     operator.stop()
+    # Whether it had ended when it went is not known.
+    site.delete("job", "long")
     operator = site.start().wait_ready().wait_idle()
-    assert (uid("quick"), site.revisions()) == (None, {"web": 1})
+    assert (uid("quick"), uid("long"), site.find("pod", "once")) == (None, None, None)
+    assert site.revisions() == {"web": 1}
     site.config(web="a: c")
     operator.wait_until(lambda: uid("quick"), "a revision makes it again")
+    assert uid("long")
+    assert site.find("pod", "once")
     operator.stop()
 
 

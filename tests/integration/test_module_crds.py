@@ -99,16 +99,21 @@ def test_a_wrong_definition_holds_up_its_own_module_only_and_is_reported(
         "x.yaml",
         definitions.definition(group, "doors", "v1") + "---\nkind: Service\napiVersion: v1\n",
     )
+    listed = site.module("010-listed", {"a": "b"}, values="listedEnabled: true")
+    items = yaml.safe_dump([yaml.safe_load(definitions.definition(group, "doors", "v1"))])
+    definitions.write(listed, "x.yaml", f"kind: List\napiVersion: v1\nitems:\n{items}")
     site.module("020-web", {"a": "b"}, values="webEnabled: true")
     site.values("global: {}")
     operator = site.start()
     line = operator.wait_logged("broken", "x.yaml, document 2", "Service of v1")
     assert "next try in" in line
+    operator.wait_logged("listed", "x.yaml", "List of v1")
     operator.wait_until(lambda: site.data("web"), "a later module is installed")
     assert site.data("broken") is None
     assert "applying of definitions failed" in line
     # The mistake is mended on disk: the retry finds it.
     definitions.write(broken, "x.yaml", definitions.definition(group, "doors", "v1"))
+    (listed / "crds" / "x.yaml").unlink()
     operator.wait_ready()
     assert site.data("broken") == {"a": "b"}
     assert read("doors")["status"]["storedVersions"] == ["v1"]

@@ -21,6 +21,14 @@ metadata: {name: fixed, namespace: NAMESPACE}
 """
 
 
+_CLAIM = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+
+
 def write(site: operator_site.Site, directory: str = "010-web", **config: object) -> pathlib.Path:
     """A module whose release is where ``config`` says; its ConfigMap is named as the release."""
     module = site.module(directory, {"a": "b"}, values=f"{directory[4:]}Enabled: true")
@@ -62,12 +70,16 @@ def test_a_release_elsewhere_goes_with_its_module_also_while_no_operator_runs(
 ) -> None:
     edge = f"{site.namespace}-edge"
     site.module("020-other", {"a": "b"}, values="otherEnabled: true")
-    module = write(site, namespace=edge, createNamespace=True)
+    # What says so goes with the directory, and is remembered.
+    module = write(site, namespace=edge, createNamespace=True, removal={"data": "delete"})
+    (module / "templates" / "claim.yaml").write_text(_CLAIM)
     run(site).stop()
     assert names(site, edge) == {"web"}
+    assert site.find("pvc", "data", edge)
     forget(module)
     operator = run(site)
     operator.wait_until(lambda: records(site, edge) == {}, "it is purged")
+    operator.wait_until(lambda: site.find("pvc", "data", edge) is None, "so is its data")
     assert names(site, edge) == set()
     assert f"release {edge}/web is purged: no module directory explains it" in operator.log
     operator.stop()

@@ -76,11 +76,20 @@ def test_definitions_of_a_stock_chart_and_of_subcharts_that_are_enabled_at_any_t
         # What lies beside definitions is created with them, belongs to nobody, and is not made again.
         assert site.get("configmap", "policy")["metadata"].get("labels") is None
         site.kubectl("get", "-n", site.namespace, f"things.used.{group}", "policy")
+        policies = chart / "charts" / "used" / "crds" / "policies.yaml"
+        policies.write_text(
+            policies.read_text().replace("{name: policy}", "{name: policy, labels: {new: x}}")
+        )
         site.delete("configmap", "policy")
-        site.config(web="used: {enabled: false}\nspare: {enabled: true}")
+        site.config(web="used: {enabled: true}\nmore: x")
         operator_process.wait_until(lambda: site.deployed() == {"web": 2}, "the edit is released")
-        assert defined() == [True, True, True], "enabled by an edit, and never deleted"
         assert site.data("policy") is None
+        site.config(web="used: {enabled: false}\nspare: {enabled: true}")
+        operator_process.wait_until(lambda: site.deployed() == {"web": 3}, "the edit is released")
+        assert defined() == [True, True, True], "enabled by an edit, and never deleted"
+        site.config(webEnabled="false")
+        operator_process.wait_until(lambda: site.revisions() == {}, "the module is removed")
+        assert site.get(f"things.used.{group}", "policy")["metadata"].get("labels") is None
     finally:
         operator.stop()
 

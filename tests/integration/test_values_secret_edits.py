@@ -91,11 +91,18 @@ def test_a_start_without_the_config_map_that_was_there_does_nothing_until_it_is_
     site: operator_site.Site,
 ) -> None:
     shown_sections.module(site)
-    site.module("030-extra", {"color": "green"})
+    extra = site.module("030-extra", {"color": "green"})
+    bound = {"matchLabels": {"bound": "yes"}}
+    here = {"nameSelector": {"matchNames": [site.namespace]}}
+    binding = {"kind": "ConfigMap", "labelSelector": bound, "namespace": here}
+    site.hook(extra, "look.sh", {"kubernetes": [binding]})
+    gone = site.module("040-gone", {"color": "green"}, values="goneEnabled: true")
     site.secret(web="password: s3cret-one")
     site.config(extraEnabled="true")
     site.start().wait_ready().stop()
+    gone.rename(site.root / "away")
     start_without(site, "configmap")
+    site.start().wait_ready().wait_until(lambda: "gone" not in site.revisions(), "what has no module goes")
     assert seen(site) == {"color": "green", "password": "s3cret-one"}
 
 
@@ -125,15 +132,18 @@ def start_without(site: operator_site.Site, kind: str) -> None:
     operator = site.start()
     operator.wait_until(lambda: "WaitsForConfigMap" in operator.get("/readyz").text, "it waits")
     operator.wait_logged("is missing: it was there before")
+    runs = site.labels()
+    site.create("configmap", "bound", {"metadata": {"labels": {"bound": "yes"}}})
     site.delete("configmap", "extra")
     operator.wait_until(lambda: site.data("extra"), "healing goes on")
     operator.wait_until(lambda: waits_by_its_module(site, "extra"), "its Module says so")
     assert operator.get("/readyz").status == 503
     assert site.revisions() == before
     assert len(site.helm_calls()) == calls
+    assert site.labels() == runs, "no hook runs on an event"
     site.create(kind, operator_site.CONFIG_MAP, {"data": body["data"]})
     operator.wait_ready().stop()
-    assert site.revisions() == before
+    assert before.items() - site.revisions().items() <= {("gone", 1)}
 
 
 def waits_by_its_module(site: operator_site.Site, name: str) -> bool:

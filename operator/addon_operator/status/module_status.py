@@ -101,7 +101,7 @@ class ModuleStatusDocument(TypedDict):
     heldBack: NotRequired[ShownHeldBack]
     nextTry: NotRequired[ShownNextTry]
     kept: NotRequired[list[ShownKept]]
-    findings: list[ShownFinding]
+    findings: NotRequired[list[ShownFinding]]
     """What there is to know beside its runs, the worst first; some texts are below ``stored`` of their kinds,
     too."""
     lastHandledRun: NotRequired[str]
@@ -130,8 +130,9 @@ def document(
         order=module.module.order,
         hooks=_hooks(module, stored),
         conditions=module_conditions.conditions(module, since, generation),
-        findings=[shown for each in found for shown in _finding(each, since)],
     )
+    if found:
+        made["findings"] = [shown for each in found for shown in _finding(each, since)]
     if earlier := condition_times.earlier(since):
         made["earlier"] = earlier
     if module.module.config.description:

@@ -94,7 +94,7 @@ class _Status(msgspec.Struct, rename="camel"):
     held_back: _HeldBack | None = None
     next_try: _NextTry | None = None
     findings: list[_Finding] | None = None
-    """``None`` as the build before wrote it, which had none."""
+    """``None`` if there are none, or the build before wrote it."""
 
 
 class _Module(msgspec.Struct):

@@ -298,7 +298,6 @@ def test_the_facts_stand_beside_the_conditions() -> None:
         "hooks": ["a/b.py", "b.sh"],
         "release": {"revision": 3, "checksum": "abc"},
         "lastRun": "2023-11-14T22:13:20Z",
-        "findings": [],
     }
 
 

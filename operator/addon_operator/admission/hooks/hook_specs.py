@@ -41,6 +41,8 @@ _LIVED_BY: Final = (
         "['kubernetes.io/kube-apiserver-client-kubelet', 'kubernetes.io/kubelet-serving']"
     ),
     "has(request.name) && request.name.startsWith('system:')",
+    # Such as the address of each Service, and of itself.
+    "request.userInfo.username == 'system:apiserver'",
 )
 """What nodes, Services and the API server itself write: without it nothing starts that could answer."""
 

@@ -58,11 +58,13 @@ def is_asked(rules: tuple[WebhookRule, ...], policy: FailurePolicy, given: str) 
     """Whether a hook is asked about ``GROUP/RESOURCE[/SUBRESOURCE][?NAME or =SIGNER]``."""
     binding = WebhookBinding(ReviewType.VALIDATING, "a.b.c", rules, failure_policy=policy)
     conditions = hook_specs.spec(binding, "ops").match_conditions
+    given, _, user = given.partition("@")
     place, _, signer = given.partition("=")
     place, _, name = place.partition("?")
     group, resource, *parts = place.split("/")
     request = {"operation": "CREATE", "resource": {"group": group, "resource": resource}}
     request |= {"name": name} if name else {}
+    request |= {"userInfo": {"username": user or "somebody"}}
     request |= {"subResource": parts[0]} if parts else {}
     body = {"spec": {"signerName": signer}}
     for each in ({"object": body, "oldObject": None}, {"object": None, "oldObject": body}):
@@ -87,11 +89,19 @@ LIVED_BY = [
     "rbac.authorization.k8s.io/clusterroles?system:node",
     "rbac.authorization.k8s.io/clusterrolebindings?system:discovery",
     "authorization.k8s.io/subjectaccessreviews",
+    "networking.k8s.io/ipaddresses?10.0.0.1@system:apiserver",
 ]
 
 
 @rows.each("policy", ["Fail", "Ignore"])
-@rows.each("rule", [EVERYTHING, WebhookRule(("*",), ("*",), ("nodes", "csinodes"), ("*",))])
+@rows.each(
+    "rule",
+    [
+        EVERYTHING,
+        WebhookRule(("*",), ("*",), ("nodes", "csinodes"), ("*",)),
+        WebhookRule(("",), ("*",), ("*/status",), ("*",)),
+    ],
+)
 def test_rules_that_do_not_name_their_resources_leave_out_what_the_cluster_lives_by(
     rule: WebhookRule, policy: FailurePolicy
 ) -> None:

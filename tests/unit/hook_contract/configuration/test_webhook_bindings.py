@@ -110,6 +110,7 @@ def test_a_whole_number_may_be_written_with_a_point() -> None:
             {"rules": [RULE, {**RULE, "resources": ["*"]}]},
             "rules[1]: with '*' in apiGroups or resources and failurePolicy Fail, nobody can change anything",
         ),
+        ({"rules": [{**RULE, "resources": ["*/status"]}]}, "or 'locks: cluster' if that is meant"),
         ({"rules": [{**RULE, "apiGroups": ["*"]}]}, "or 'locks: cluster' if that is meant"),
         ({"rules": [{**RULE, "resources": ["*", "pods"]}]}, "resources: '*' stands for 'pods', too"),
         ({"rules": [{**RULE, "resources": ["*/*", "*"]}]}, "resources: '*/*' stands for '*', too"),

@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "global": "addon_operator.cli.module:global_",
     "health": "addon_operator.cli.health:health",
     "hooks": "addon_operator.cli.authoring.hooks:hooks",
+    "lint": "addon_operator.cli.authoring.lint:lint",
     "module": "addon_operator.cli.module:module",
     "new": "addon_operator.cli.authoring.new:new",
     "notify": "addon_operator.cli.notify:notify",
@@ -38,6 +39,13 @@ COMMANDS: Final[Mapping[str, str]] = {
     "wait": "addon_operator.cli.wait:wait",
 }
 """Name of each verb and where its click command is; two small ones are at the end of this file."""
+
+ABOUT: Final[Mapping[str, Sequence[str]]] = {
+    printing.RUNNING: ("config", "global", "hooks", "module", "notify", "page", "queue", "raw", "wait"),
+    printing.FILES: ("dev", "health", "lint", "new", "preview", "values"),
+    "The operator": ("plan", "settings", "start"),
+}
+"""The verbs by what they are about."""
 
 PROGRAM: Final = "addon-operator"
 PLUGIN: Final = "kubectl addon-operator"
@@ -118,7 +126,10 @@ class LazyGroup(printing.Group):
 
 
 @click.group(
-    cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    about=ABOUT,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(addon_operator.__version__, message="addon-operator %(version)s")
 @click.pass_context

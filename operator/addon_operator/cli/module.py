@@ -23,7 +23,29 @@ class RunFailedError(errors.AddonOperatorError):
     """The run that a user waited for failed."""
 
 
-@click.group(cls=printing.Group)
+@click.group(
+    cls=printing.Group,
+    about={
+        printing.RUNNING: (
+            "config",
+            "describe",
+            "diff",
+            "list",
+            "patches",
+            "remove",
+            "render",
+            "resource-monitor",
+            "resume",
+            "retry",
+            "run",
+            "snapshots",
+            "suspend",
+            "values",
+            "why",
+        ),
+        printing.FILES: ("lint", "schema", "test"),
+    },
+)
 def module() -> None:
     """Show and run the modules of a running operator, and check those on disk."""
 
@@ -107,15 +129,21 @@ def render(
     return exit_codes.of_check(is_found=is_found, exit_code=exit_code)
 
 
+def _no_directory(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError(f"--values is a file everywhere; write --values-of {value}", ctx)
+
+
 @module.command()
 @click.option("--tests", "of_tests", is_flag=True, help="Print that of tests/*.yaml instead.")
 @click.option(
-    "--values",
+    "--values-of",
     "of_values",
     metavar="MODULE_DIR",
     type=click.Path(),
     help="Print that of a module's values.yaml instead.",
 )
+@click.option("--values", hidden=True, expose_value=False, callback=_no_directory)
 def schema(*, of_tests: bool, of_values: str | None) -> None:
     """Print the JSON Schema of module.yaml, for editors."""
     from addon_operator.commands.checks import values_schema

@@ -3,7 +3,7 @@
 import dataclasses
 import datetime as dt
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -314,19 +314,33 @@ _EXTRA: Final = "got unexpected extra argument"
 _WHOLE: Final = 10_000
 
 
+RUNNING: Final = "About a running operator"
+FILES: Final = "About files, without an operator"
+
+
 class Group(click.Group):
-    """A group whose help has a whole sentence for each command, on as many lines as it needs."""
+    """A group whose help has a whole sentence for each command, on as many lines as it needs.
+
+    ``about`` are commands by what they are about, such as :data:`FILES`; others are just commands.
+    """
+
+    def __init__(self, *args: Any, about: Mapping[str, Sequence[str]] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 - as click's
+        super().__init__(*args, **kwargs)
+        self._about = about or {}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a row for each command."""
-        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        rows = [
-            (name, command.get_short_help_str(_WHOLE))
-            for name, command in commands.items()
-            if command is not None and not command.hidden
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        """Write a row for each command, below what it is about."""
+        rest = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        sections = {title: {name: rest.pop(name) for name in names} for title, names in self._about.items()}
+        for title, commands in (*sections.items(), ("Commands", rest)):
+            rows = [
+                (name, command.get_short_help_str(_WHOLE))
+                for name, command in commands.items()
+                if command is not None and not command.hidden
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
 
 def not_empty(ctx: click.Context, param: click.Parameter, value: str) -> str:

@@ -29,7 +29,7 @@ DOCUMENTS: Final = {
 """Commands that print one document or text, and the groups that they are in; all others print rows."""
 GIVEN_FORMATS: Final = {"preview pod": {"yaml", "json", "diff"}}
 """Commands that print documents for other programs alone."""
-MORE_FORMATS: Final = {"plan": {"markdown"}, "module lint": {"github", "sarif"}}
+MORE_FORMATS: Final = {"plan": {"markdown"}, "lint": {"github", "sarif"}, "module lint": {"github", "sarif"}}
 LIST: Final = {"table", "wide", "yaml", "json", "name"}
 NAMES_OF_LISTS: Final = {
     "list",

@@ -18,7 +18,9 @@ _RUNNING_COLUMNS: Final = ("ID", "MODULE", "HOOK", "RUNS FOR", "command")
 _WARNING: Final = "warning: "
 
 
-@click.group(cls=printing.Group)
+@click.group(
+    cls=printing.Group, about={printing.RUNNING: ("end", "running"), printing.FILES: ("check", "schema")}
+)
 def hooks() -> None:
     """Check hooks without a cluster, show those that run in an operator, and end one."""
 

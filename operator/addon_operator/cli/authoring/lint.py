@@ -1,4 +1,4 @@
-"""``addon-operator module lint``: all that is wrong with modules on disk."""
+"""``addon-operator lint``: all that is wrong with modules on disk."""
 
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,13 @@ _FORMATS = (*printing.LIST_FORMATS, "github", "sarif")
 @click.argument("directories", nargs=-1, metavar="[DIR]...", type=click.Path())
 @values.modules_dir_option
 @values.global_hooks_dir_option
+@click.option(
+    "--only",
+    "topics",
+    multiple=True,
+    type=click.Choice(["module", "values", "hooks"]),
+    help="Show what is wrong with this alone. May be repeated.",
+)
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
 @exit_codes.option("the operator or Helm would refuse something")
 @printing.output_option("text", _FORMATS)
@@ -24,6 +31,7 @@ def lint(
     directories: tuple[str, ...],
     modules_dirs: str | None,
     global_hooks_dir: str | None,
+    topics: tuple[str, ...],
     output: str,
     *,
     strict: bool,
@@ -44,7 +52,7 @@ def lint(
     The exit code is 1 if the operator or Helm would refuse something, or 3 with --exit-code.
     """
     from addon_operator.commands import values_files
-    from addon_operator.commands.checks import lint_formats, module_lint
+    from addon_operator.commands.checks import lint_formats, lint_rules, module_lint
 
     flags: dict[str, str | None] = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
     if not directories and (here := values_files.here(modules_dirs)):
@@ -52,6 +60,9 @@ def lint(
     chosen = [values_files.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]
     places = [structs.replace(values_files.places(flags | below), only=only) for below, only in chosen]
     report = module_lint.of_all(places, strict=strict)
+    if topics:
+        kept = tuple(each for each in report.findings if lint_rules.topic(each.rule) in topics)
+        report = structs.replace(report, findings=kept)
     if output in ("text", printing.WIDE):
         values.print_table(report, with_rules=True, wide=output == printing.WIDE)
     elif output == printing.NAME:

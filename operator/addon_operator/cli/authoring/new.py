@@ -68,17 +68,19 @@ def module(
     metavar="BINDING",
     help=f"When it runs: {', '.join(new_hook.Binding)}; by default beforeHelm, or beforeAll if it is global.",
 )
-@click.option(
-    "--hook", "language", type=_LANGUAGES, help="Its language; by default that of the suffix, or Python."
-)
+@click.option("--language", type=_LANGUAGES, help="Its language; by default that of the suffix, or Python.")
+@click.option("--hook", "former", type=_LANGUAGES, hidden=True, help="The former name of --language.")
 @values.modules_dir_option
-def hook(place: str, binding: str | None, language: str | None, modules_dirs: str | None) -> None:
+def hook(
+    place: str, binding: str | None, language: str | None, former: str | None, modules_dirs: str | None
+) -> None:
     """Write a hook NAME of MODULE, with a test; or a global hook, as global-hooks/NAME.
 
     MODULE is the name of a module in the modules directories, or the directory of one. NAME may end in .py or
     .sh.
     """
     flags = {"modules_dirs": modules_dirs, "global_hooks_dir": None}
+    language = language or former
     where, name = new_hook.find(place, hook_places.configured(flags))
     written = new_hook.create(
         where,

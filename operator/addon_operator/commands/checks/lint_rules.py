@@ -72,3 +72,23 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
     }
 )
 """What holds if a rule is kept: one sentence each."""
+
+_OF_VALUES: Final = frozenset(
+    {
+        Rule.VALUES_FILE,
+        Rule.BOOLEAN_WORD,
+        Rule.UNKNOWN_SECTION,
+        Rule.SCHEMA,
+        Rule.SCHEMA_KEYWORD,
+        Rule.SCHEMA_RULE,
+        Rule.STALE_SCHEMA,
+        Rule.VALUES,
+        Rule.EXAMPLE,
+    }
+)
+_OF_HOOKS: Final = frozenset({Rule.HOOK_FILE, Rule.HOOK_CONFIG})
+
+
+def topic(rule: Rule) -> str:
+    """Return what a rule is about: ``values``, ``hooks``, or else the ``module``."""
+    return "values" if rule in _OF_VALUES else "hooks" if rule in _OF_HOOKS else "module"

@@ -71,7 +71,7 @@ def stale(root: pathlib.Path, name: names.ModuleName) -> str:
         ""
         if is_same
         else f"{path} is not what the OpenAPI schemas say any more, so editors check by old rules; run "
-        f"'addon-operator module schema --values {root} > {path}'"
+        f"'addon-operator module schema --values-of {root} > {path}'"
     )
 
 

@@ -142,7 +142,7 @@ def test_the_schema_of_values_is_printed_anew_after_an_edit_of_the_openapi_schem
     run("module", "web", "--schema")
     path = pathlib.Path("modules/010-web/openapi/config-values.yaml")
     path.write_text("type: object\nrequired: [size]\nproperties: {size: {type: integer, nullable: true}}\n")
-    ran = testing.CliRunner().invoke(main.cli, ["module", "schema", "--values", "modules/010-web"])
+    ran = testing.CliRunner().invoke(main.cli, ["module", "schema", "--values-of", "modules/010-web"])
     checks = jsonschema.Draft7Validator(json.loads(ran.stdout))
     assert checks.is_valid({"web": {"size": None}})
     assert checks.is_valid({"web": {}}), "what is missing may come from the ConfigMap"
@@ -303,6 +303,7 @@ def test_a_new_hook_is_one_with_this_binding(name: str, binding: str, row: str) 
         (["wbe/first.py"], "there is no module 'wbe' in /.*/modules; did you mean 'web'?"),
         (["web/first.py"], "first.py is there already"),
         (["web/Second.py"], "is not a name for a hook"),
+        (["web/second.sh", "--language", "python"], "is a hook in bash"),
         (["web/second.sh", "--hook", "python"], "is a hook in bash"),
     ],
 )

@@ -518,7 +518,7 @@ def test_a_directory_that_is_not_there_is_told_with_the_nearest_one(tmp_path: pa
         assert str(ran.exception) == (
             f"{tmp_path / name} does not exist; did you mean '{tmp_path / '010-alpha'}'?"
         )
-        arguments = ["module", "schema", "--values", str(tmp_path / name)]
+        arguments = ["module", "schema", "--values-of", str(tmp_path / name)]
         ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
         assert "did you mean" in str(ran.exception)
 
@@ -541,7 +541,7 @@ def test_a_schema_for_editors_that_is_older_than_the_schemas_is_a_warning_with_t
 ) -> None:
     module = tmp_path / "010-web"
     write(module, MODULE_WITH_SCHEMAS)
-    arguments = ["module", "schema", "--values", str(module)]
+    arguments = ["module", "schema", "--values-of", str(module)]
     ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
     (module / "openapi" / "values-file.schema.json").write_text(ran.stdout)
     assert lint(tmp_path) == (0, [])
@@ -550,7 +550,34 @@ def test_a_schema_for_editors_that_is_older_than_the_schemas_is_a_warning_with_t
     )
     code, found = lint(tmp_path)
     assert (code, [(row["level"], row["rule"]) for row in found]) == (0, [("warning", "stale-schema")])
-    assert f"'addon-operator module schema --values {module} > " in found[0]["problem"]
+    assert f"'addon-operator module schema --values-of {module} > " in found[0]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "rules"),
+    [
+        (["hooks"], {"hook-config"}),
+        (["values"], {"boolean-word"}),
+        (["values", "hooks"], {"boolean-word", "hook-config"}),
+        (["module"], {"module"}),
+    ],
+    ids=str,
+)
+def test_only_what_is_asked_for_is_shown(tmp_path: pathlib.Path, topics: list[str], rules: set[str]) -> None:
+    module = tmp_path / "010-web"
+    files = {
+        "values.yaml": "web: {a: yes}\n",
+        "module.yaml": "removal: {}\nwait: {}\n",
+        "hooks/run.sh": "#!/bin/sh\n",
+    }
+    write(module, files)
+    asked = [word for topic in topics for word in ("--only", topic)]
+    assert {row["rule"] for row in lint(tmp_path, *asked)[1]} == rules
+
+
+def test_a_directory_for_values_is_refused_with_the_option_for_it() -> None:
+    ran = testing.CliRunner().invoke(main.cli, ["module", "schema", "--values", "modules/010-web"])
+    assert "write --values-of modules/010-web" in ran.output
 
 
 def test_examples_that_are_left_out_are_counted(tmp_path: pathlib.Path) -> None:

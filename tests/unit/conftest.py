@@ -35,10 +35,14 @@ if (
 def _both_validators_agree() -> Iterator[None]:
     """Hold jsonschema-rs to jsonschema in each case of each test: what one allows the other allows, too."""
     surely_allows = json_schemas.Validator.surely_allows
+    agreed: set[tuple[json_schemas.Validator, str]] = set()
 
     def checked(self: json_schemas.Validator, document: object) -> bool:
         allowed = surely_allows(self, document)
-        assert not allowed or [error.message for error in self.reasons(document)] == []
+        # Half of what tests check was checked before.
+        if allowed and (case := (self, repr(document))) not in agreed:
+            assert [error.message for error in self.reasons(document)] == []
+            agreed.add(case)
         return allowed
 
     with pytest.MonkeyPatch.context() as patch:

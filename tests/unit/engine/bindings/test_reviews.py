@@ -341,6 +341,7 @@ async def test_who_asked_is_answered_in_time_and_the_place_stays_taken_until_the
     first = asyncio.create_task(failure(op, SIMPLE["name"], 3.0))
     await clocks.settle()
     second = asyncio.create_task(failure(op, SIMPLE["name"], 3.0))
+    await clocks.settle()
     await op.advance(2.6)
     assert await first == "hook guard.sh of module shop did not answer within 2.5s"
     assert "within 2.5s" in await second

@@ -508,7 +508,7 @@ async def test_a_receiver_may_send_what_it_likes_and_only_the_beginning_is_read(
 
 async def test_a_receiver_that_never_answers_or_is_not_there_is_told_by_its_host_alone() -> None:
     hurried, post = sender.Sender(seconds=0.05), sender.Sender()
-    async with served(200, delay=0.5) as target:
+    async with served(200, delay=0.2) as target:
         assert await hurried.send(target, BODY) == Answer("127.0.0.1 does not answer within 0.05 s")
     await hurried.close()
     with socket.socket() as taken:

@@ -27,6 +27,8 @@ from tests.benchmarks import bare_helm, surroundings
 from tests.integration import admitting, operator_process, operator_site
 
 _CREATORS: Final = 8
+_READY_SECONDS: Final = 1800.0
+"""Until all modules are installed, on a busy machine."""
 _LOOK_SECONDS: Final = 5.0
 _WARM_UP: Final = 0.3
 """Of the time: caches fill, allocators take what they then keep."""
@@ -94,21 +96,22 @@ def run(
     with concurrent.futures.ThreadPoolExecutor(_CREATORS) as pool:
         shares = [range(share, objects, _CREATORS) for share in range(_CREATORS)]
         list(pool.map(lambda share: _create(cluster, site, share), shares))
-    with admitting.admitting(site, cluster, DRIFT_MODE="correct") as operator:
-        operator.wait_idle(surroundings.DEADLINE)
-        shop = admitting.Shop(
-            site.namespace,
-            operator,
-            cluster,
-            api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url),
-        )
-        shop.preset()
-        work = _Work(cluster, site, shop, modules, objects)
-        with work.going_on():
-            samples = list(_samples(operator, seconds))
-        if work.errors:
-            raise RuntimeError(f"the work did not go on: {work.errors[0]}\n{operator.tail()}")
-        operator.wait_idle(surroundings.DEADLINE).stop()
+    listening = admitting.webhook_environment(operator_process.free_port())
+    operator = site.start(DRIFT_MODE="correct", **listening).wait_ready(_READY_SECONDS)
+    operator.wait_idle(_READY_SECONDS)
+    shop = admitting.Shop(
+        site.namespace,
+        operator,
+        cluster,
+        api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url),
+    )
+    shop.preset()
+    work = _Work(cluster, site, shop, modules, objects)
+    with work.going_on():
+        samples = list(_samples(operator, seconds))
+    if work.errors:
+        raise RuntimeError(f"the work did not go on: {work.errors[0]}\n{operator.tail()}")
+    operator.wait_idle(_READY_SECONDS).stop()
     return samples, work.done
 
 

@@ -180,13 +180,16 @@ class Objects:
         resource: str,
         *,
         name: str = "",
+        namespace: str = "",
         everywhere: bool = False,
         groups: Sequence[str] = (),
     ) -> bool:
-        """Whether a user has a right in the namespace; a kind is ``pods``, or ``widgets.example.com``."""
+        """Whether a user has a right in this namespace or another; a kind is ``pods``, or
+        ``widgets.example.com``.
+        """
         plural, _, group = resource.partition(".")
         attributes = {"verb": verb, "resource": plural, "group": group, "name": name}
-        attributes["namespace"] = "" if everywhere else self.namespace
+        attributes["namespace"] = "" if everywhere else namespace or self.namespace
         review = {"user": user, "groups": list(groups), "resourceAttributes": attributes}
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
         return bool(self._demanded("POST", path, {"spec": review})["status"]["allowed"])

@@ -152,9 +152,12 @@ class Attack:
         # What was deployed is not to be the revision that is gone back to.
         self.restate("older", 2, "failed")
         self.lie()
-        self.forge("guest", self.edge)
         self.forge("stranger", self.strange)
-        # Of modules that are disabled, and were never installed.
+        self.forge_of_nobody()
+
+    def forge_of_nobody(self) -> None:
+        """Make records without a module, and of modules that are disabled and were never installed."""
+        self.forge("guest", self.edge)
         self.forge("unused", self.edge)
         self.forge("half", self.edge, is_removed=True)
 

@@ -9,7 +9,14 @@ from typing import Any, Final
 import pytest
 
 from addon_operator.devcluster import api, handle, layout
-from tests.integration import admitting, charts, module_objects, operator_process, operator_site
+from tests.integration import (
+    admitting,
+    charts,
+    module_objects,
+    operator_process,
+    operator_site,
+    test_forged_records,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -310,6 +317,44 @@ def test_no_hook_and_no_chart_reaches_beyond_the_rights_of_the_installation_with
         path = f"mutatingwebhookconfiguration/addon-operator-{site.namespace}"
         assert "door" not in site.kubectl("get", path, "-o", "yaml")
         operator.stop()
+
+
+@pytest.mark.slow
+def test_who_edits_a_release_namespace_makes_nothing_of_the_installation_with_the_least(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    attack = test_forged_records.Attack(site, "configmap")
+    site.kubectl("create", "namespace", attack.edge)
+    attack.module("010-web", {"a": '{{ .Values.web.a | default "one" }}'}, createNamespace=False)
+    attack.module("010-gone", {"a": "one"}, createNamespace=False)
+    attack.leave_unused()
+    values = {"admission.separate": True, **_LEAST, "releaseNamespaces": [attack.edge]}
+
+    def data(name: str) -> str | None:
+        found = site.find("configmap", name, attack.edge)
+        return None if found is None else str(found["data"]["a"])
+
+    with (
+        charts.installed(devcluster, site, values) as installation,
+        charts.operating(installation, CONVERGE_ON_FAILURE="continue") as operator,
+    ):
+        operator.wait_until(lambda: data("web") == data("gone") == "one", "both are installed")
+        operator.wait_idle()
+        account = f"system:serviceaccount:{site.namespace}:addon-operator"
+        for question in (("create", "pods"), ("get", "secrets"), ("create", "rolebindings")):
+            assert not site.may(account, *question, namespace=attack.edge), question
+        attackable = ("web", "gone", "guest", *test_forged_records.UNUSED)
+        victims = {each: attack.victim(f"victim-{each}") for each in attackable}
+        own = attack.uid("web", attack.edge)
+        for case in ("web", "gone"):
+            attack.edit(case)
+        attack.forge_of_nobody()
+        site.config(web="a: two\n", goneEnabled="false")
+        operator.wait_until(lambda: data("web") == "two", "it goes on from chart and values")
+        operator.wait_until(lambda: data("gone") is None, "it is removed")
+        operator.wait_idle().stop()
+    attack.check_nothing_came_of_it(victims)
+    assert attack.uid("web", attack.edge) == own
 
 
 def doors(namespace: str) -> dict[str, dict[str, object]]:

@@ -24,15 +24,13 @@ def site(helm_site: Site) -> Site:
 
 
 async def test_a_release_stuck_in_any_state_is_recovered(site: Site) -> None:
-    size = 0
-    for status in ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "failed"):
-        async with site.manager() as manager:
-            if status != "pending-install":
-                await manager.ensure(site.asked(size := size + 1))
-            await manager.ensure(site.asked(size := size + 1))
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(1))
+    stuck = ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "failed")
+    for size, status in enumerate(stuck, start=2):
         site.set_status(max(site.revisions()), status)
         async with site.manager() as restarted:
-            outcome = await restarted.ensure(site.asked(size := size + 1))
+            outcome = await restarted.ensure(site.asked(size))
         assert outcome.action is not release_types.ReleaseAction.SKIPPED, status
         wanted = "is taken back" if status == "uninstalling" else f"is stuck in {status}"
         told = [text for text in outcome.recovered if wanted in text]

@@ -142,14 +142,26 @@ def processor_seconds(pid: int) -> float:
 
 def tree_seconds(pid: int) -> float:
     """Processor time of a process, of its children that live, and of all those that have ended."""
-    return _ticks(pid, slice(11, 15)) + sum(map(tree_seconds, _children(pid)))
+    return _of_tree(pid, lambda each: _ticks(each, slice(11, 15)))
 
 
 def tree_mebibytes(pid: int) -> float:
     """Resident memory of a process and of its children; what they share counts once."""
+    return _of_tree(pid, _share_mebibytes)
+
+
+def _share_mebibytes(pid: int) -> float:
     shares = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    own = next(int(line.split()[1]) for line in shares if line.startswith("Pss:")) / 1024
-    return own + sum(map(tree_mebibytes, _children(pid)))
+    return next(int(line.split()[1]) for line in shares if line.startswith("Pss:")) / 1024
+
+
+def _of_tree(pid: int, figure: Callable[[int], float]) -> float:
+    """The sum over a process and its children, without those that end meanwhile."""
+    total = figure(pid)
+    for child in _children(pid):
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError, StopIteration):
+            total += _of_tree(child, figure)
+    return total
 
 
 def _children(pid: int) -> list[int]:

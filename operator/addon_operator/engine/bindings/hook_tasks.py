@@ -23,10 +23,6 @@ from addon_operator.kernel import errors
 CROWDED: Final = 100
 """Waiting tasks of one queue beyond which triggers join a run that waits further ahead, past other hooks."""
 
-_ACTIVATIONS: Final = {triggers.Tick: "Schedule", triggers.Event: "Kubernetes"}
-SYNCHRONIZATION: Final = "Synchronization"
-"""Activation of Synchronization runs that are not part of a start."""
-
 
 class AllowedFailure(msgspec.Struct, frozen=True):
     """That a hook failed, as its binding allows, the last time that it ran for it: it is not tried again."""
@@ -104,7 +100,7 @@ class HookTasks:
             raise tasks.PostponedError(wait)
         queue = run_for[0].binding.queue
         effects = await self.run(task, hook, run_for, queue=queue, allow_failure=task.allow_failure)
-        if _reacts(run_for) and effects != hook_outputs.HookEffects():
+        if any(each.reacts for each in run_for) and effects != hook_outputs.HookEffects():
             self._inbox.put_nowait(intents.ValuesChanged(hook))
 
     async def run(
@@ -167,7 +163,7 @@ class HookTask(tasks.Task):
             owner=hook.module or tasks.GLOBAL_OWNER,
             hook=hook.name,
             binding=trigger.binding.name,
-            activation=activation or _ACTIVATIONS.get(type(trigger), SYNCHRONIZATION),
+            activation=activation or trigger.activation,
         )
         is_global = hook.module is None
         self.kind = tasks.TaskKind.GLOBAL_HOOK_RUN if is_global else tasks.TaskKind.MODULE_HOOK_RUN
@@ -189,12 +185,6 @@ class HookTask(tasks.Task):
 
 def _waiting_with(waiting: Sequence[HookTask], tick: triggers.Tick) -> HookTask | None:
     return next((task for task in waiting if tick in task.run_for), None)
-
-
-def _reacts(run_for: Sequence[triggers.Trigger]) -> bool:
-    return any(
-        trigger.reacts if isinstance(trigger, triggers.Synchronization) else True for trigger in run_for
-    )
 
 
 def _end(followed: triggers.SynchronizedBinding, error: BaseException, *, is_fine: bool) -> None:

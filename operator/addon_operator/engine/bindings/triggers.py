@@ -4,8 +4,8 @@ Triggers wait in queues; contexts are made of them when a try begins, so that ea
 its own time and still all events that made the task.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Protocol, TypeAlias
 
 import msgspec
 
@@ -16,20 +16,49 @@ from addon_operator.kernel import errors
 from addon_operator.kube.informers import informers
 
 
+class Seen(msgspec.Struct, frozen=True):
+    """What a run for a binding sees of the cluster."""
+
+    snapshots: binding_contexts.Snapshots | None = None
+    """Those that it asks for; ``None`` if it asks for none."""
+    objects: binding_contexts.Entries = ()
+    """Its own, for a Synchronization."""
+
+
 class Tick(msgspec.Struct, frozen=True):
     """The time of a schedule binding came."""
 
+    activation: ClassVar[str] = "Schedule"
+    reacts: ClassVar[bool] = True
     binding: bindings.ScheduleBinding
+
+    def context(self, seen: Seen) -> binding_contexts.Context:
+        """Return what the hook is told."""
+        return binding_contexts.schedule(self.binding.name, seen.snapshots)
+
+    def legacy_context(self) -> binding_contexts.Context:
+        """Return what a hook without ``configVersion`` is told."""
+        return binding_contexts.legacy_schedule(self.binding.name)
 
 
 class Event(msgspec.Struct, frozen=True):
     """An object of a kubernetes binding changed."""
 
+    activation: ClassVar[str] = "Kubernetes"
+    reacts: ClassVar[bool] = True
     binding: bindings.KubernetesBinding
     change: bindings.WatchEvent
     entry: binding_contexts.PackedEntry
     before: binding_contexts.PackedEntry | None = None
     """The entry before a Modified, if the binding wants it."""
+
+    def context(self, seen: Seen) -> binding_contexts.Context:
+        """Return what the hook is told."""
+        return binding_contexts.event(self.binding.name, self.change, self.entry, seen.snapshots, self.before)
+
+    def legacy_context(self) -> binding_contexts.Context:
+        """Return what a hook without ``configVersion`` is told."""
+        return binding_contexts.legacy_event(self.change, self.binding.name, self.entry)
 
 
 class SynchronizedBinding(Protocol):
@@ -53,6 +82,7 @@ class SynchronizedBinding(Protocol):
 class Synchronization(msgspec.Struct, frozen=True):
     """A kubernetes binding starts, or its ``resynchronizationPeriod`` is over."""
 
+    activation: ClassVar[str] = "Synchronization"
     followed: SynchronizedBinding
     is_awaited: bool = False
     """Whether the start of its module waits for it."""
@@ -63,6 +93,14 @@ class Synchronization(msgspec.Struct, frozen=True):
     def binding(self) -> bindings.KubernetesBinding:
         """The binding itself."""
         return self.followed.binding
+
+    def context(self, seen: Seen) -> binding_contexts.Context:
+        """Return what the hook is told."""
+        return binding_contexts.synchronization(self.binding.name, seen.objects, seen.snapshots)
+
+    def legacy_context(self) -> binding_contexts.Context:
+        """Fail: a configuration without ``configVersion`` has no Synchronization."""
+        raise AssertionError("a configuration without configVersion has no Synchronization")
 
 
 Trigger: TypeAlias = Tick | Event | Synchronization
@@ -125,7 +163,7 @@ class RunContexts:
 
     def __init__(self, hook: state.Hook, run_for: Iterable[Trigger], objects: FollowedObjects) -> None:
         self._triggers = tuple(run_for)
-        self._make = _legacy
+        self._make: Callable[[Trigger], binding_contexts.Context] = lambda trigger: trigger.legacy_context()
         if hook.config.version != hook_config.LEGACY_VERSION:
             contexts = _TriggerContexts(_Snapshots(hook, objects))
             # Many triggers have few bindings, and an identity is looked up faster than an equal one.
@@ -188,28 +226,20 @@ class _TriggerContexts:
 
     def __init__(self, snapshots: _Snapshots) -> None:
         self._taken = snapshots
-        self._snapshots: dict[int, binding_contexts.Snapshots | None] = {}
-        self._objects: dict[int, binding_contexts.Entries] = {}
+        self._seen: dict[int, Seen] = {}
 
     def look_at(self, trigger: Trigger) -> None:
         binding = trigger.binding
         names = binding.include_snapshots_from
-        self._snapshots[id(binding)] = self._taken.named(names) if names else None
-        if isinstance(trigger, Synchronization):
-            self._objects[id(binding)] = self._taken.of(trigger.binding)
+        own = self._taken.of(trigger.binding) if isinstance(trigger, Synchronization) else ()
+        self._seen[id(binding)] = Seen(self._taken.named(names) if names else None, own)
 
     def context(self, trigger: Trigger) -> binding_contexts.Context:
-        binding, key = trigger.binding, id(trigger.binding)
-        snapshots = self._snapshots[key]
+        binding = trigger.binding
+        seen = self._seen[id(binding)]
         if binding.group is not None:
-            return binding_contexts.group(binding.name, binding.group, snapshots)
-        match trigger:
-            case Tick():
-                return binding_contexts.schedule(binding.name, snapshots)
-            case Event(change=change, entry=entry, before=before):
-                return binding_contexts.event(binding.name, change, entry, snapshots, before)
-            case Synchronization():
-                return binding_contexts.synchronization(binding.name, self._objects[key], snapshots)
+            return binding_contexts.group(binding.name, binding.group, seen.snapshots)
+        return trigger.context(seen)
 
 
 def _together(lists: Sequence[binding_contexts.Entries]) -> binding_contexts.Entries:
@@ -217,13 +247,3 @@ def _together(lists: Sequence[binding_contexts.Entries]) -> binding_contexts.Ent
     if len(lists) == 1:
         return lists[0]
     return [entry for entries in lists for entry in entries]
-
-
-def _legacy(trigger: Trigger) -> binding_contexts.Context:
-    match trigger:
-        case Event(binding=binding, change=change, entry=entry):
-            return binding_contexts.legacy_event(change, binding.name, entry)
-        case Tick(binding=tick):
-            return binding_contexts.legacy_schedule(tick.name)
-        case Synchronization():
-            raise AssertionError("a configuration without configVersion has no Synchronization")

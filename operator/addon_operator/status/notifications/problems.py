@@ -44,11 +44,12 @@ def observed(module: state.ModuleState) -> dict[news.NewsKind, Problem | None]:
         seen[news.FAILED] = _failure(module, error, rolled_back=module.failure == _ROLLED_BACK)
     elif module.status is _Status.DELETING and error:
         seen[news.FAILED] = _failure(module, f"its removal failed: {error}")
-    found = module.found()
-    for kind in findings.TABLE:
-        texts = [text for each in found if each.kind.news is kind.news for text in each.messages]
-        if kind.news is not None and (texts or _is_right(module, kind)):
-            seen[kind.news] = Problem(_line("; ".join(texts))) if texts else None
+    seen |= {kind.news: None for kind in findings.TABLE if kind.news is not None and _is_right(module, kind)}
+    texts: dict[news.NewsKind, list[str]] = {}
+    for each in module.found():
+        if each.kind.news is not None:
+            texts.setdefault(each.kind.news, []).extend(each.messages)
+    seen |= {kind: Problem(_line("; ".join(each))) for kind, each in texts.items()}
     if (held := module.held_back) is not None and findings.HELD_BACK.news is not None:
         seen[findings.HELD_BACK.news] = (
             Problem(_line(held.what), f"it {held.waits}")

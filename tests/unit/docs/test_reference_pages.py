@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from addon_operator.admission import admission_log
+from addon_operator.admission import admission_log, review_budget, review_shapes
 from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check
 from addon_operator.admission.presets import preset_notices
 from addon_operator.admission.server import connections, site
@@ -105,6 +105,8 @@ def test_the_bounds_of_the_ports_are_those_of_the_servers() -> None:
     mib = 1 << 20
     assert numbers(page, "body ")[0][1] * mib == site.MAX_BODY_BYTES
     assert numbers(page, "memory of one review")[0] == [site.MAX_REVIEW_MEMORY / mib]
+    assert numbers(page, "memory of all reviews")[0] == [review_budget.Limits().memory_bytes / mib]
+    assert numbers(page, "data of a ConfigMap")[0] == [review_shapes.MAX_DATA_BYTES / mib]
     one = numbers(page, "ConfigMaps and Secrets that are read")[0]
     assert one[:2] == [env_sources_reader.SOURCES_MAX, env_sources_reader.KEYS_WEIGHT_MAX / mib]
     assert one[-1] == expansion_check.SECONDS

@@ -65,3 +65,9 @@ def test_what_is_wrong_or_ambiguous_is_refused_with_its_place(text: str, reason:
     with pytest.raises(document_stream.DocumentError, match=reason) as caught:
         document_stream.load(text)
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_of_hooks_have_a_bound() -> None:
+    assert document_stream.load(f'{{"a": {"1" * 1000}}}')
+    with pytest.raises(document_stream.DocumentError, match="more than 1000 digits; quote it"):
+        document_stream.load(f'{{"a": {"1" * 1001}}}')

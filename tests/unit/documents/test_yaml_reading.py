@@ -142,6 +142,12 @@ def test_absurd_nesting_is_refused_instead_of_exhausting_the_stack(text: str) ->
         yaml_reading.load(text, "values.yaml")
 
 
+@rows.each("text", ["%TAG ! x\n" * 17, "%TAG ! " + "x" * 300])
+def test_a_stream_has_a_bound_of_directives(text: str) -> None:
+    with pytest.raises(yaml_reading.YamlError, match="more than 16 lines that begin with '%'"):
+        yaml_reading.load(f"{text}\n---\na: 1\n", "values.yaml")
+
+
 def test_nesting_through_aliases_counts_too() -> None:
     text = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 200))
     with pytest.raises(yaml_reading.YamlError, match="nest deeper"):

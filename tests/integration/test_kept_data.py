@@ -11,7 +11,7 @@ from typing_extensions import override
 from addon_operator.helm import helm_errors, release_types, remembered
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import names
-from addon_operator.modules import manifests
+from addon_operator.modules import manifests, model, module_config
 from addon_operator.modules.patching import manifest_changes
 from tests.integration.helm_site import WEB, Site
 
@@ -194,10 +194,18 @@ async def under_another_name(site: Site, before: dict[str, str]) -> None:
         site.write("templates/claim.yaml", CLAIM)
         asked = structs.replace(site.asked(3, data="yes"), module=names.ModuleName("other"))
         await manager.ensure(asked)
+        # And so has one in another namespace, of what is in none.
+        await manager.remove(asked.module)
+        edge = f"{site.namespace}-edge"
+        site.create("namespace", edge)
+        config = module_config.ModuleConfig(namespace=edge)
+        manager.assign([model.Module(names.ModuleName("edge"), 1, site.module, True, config=config)])
+        await manager.ensure(structs.replace(asked, module=names.ModuleName("edge")))
+        assert site.get("pvc", "data", edge)["metadata"]["uid"] != before["claim"]
     assert (uids(site), site.get("pvc", "store-db-0")["metadata"]["uid"]) == (before, claim)
     assert site.get("secret", "password")["data"].keys() == password.keys()
-    for which in kinds_of(site).values():
-        assert marks(site, *which) == (None, None)
+    for word, which in kinds_of(site).items():
+        assert marks(site, *which) == (("other", "keep") if word == "claim" else (None, None))
 
 
 class Having(release_types.Others):

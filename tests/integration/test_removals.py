@@ -361,15 +361,18 @@ def test_a_removal_that_somebody_has_to_confirm_waits_with_what_requires_it(
     refused = site.command("module", "remove", "web", "--confirm")
     assert refused.returncode == 1
     assert "module remove db --confirm" in refused.stderr
-    assert site.command("module", "remove", "db", "--confirm").returncode == 0
-    operator.wait_until(lambda: site.revisions().keys() == {"gone", "side"}, "both are removed")
-    found = site.find("pvc", "db-data")
-    assert found is None or (found["metadata"]["uid"] == claim and "deletionTimestamp" in found["metadata"])
+    assert site.command("module", "remove", "gone", "--confirm").returncode == 0
+    operator.wait_until(lambda: site.revisions().keys() == {"db", "web", "side"}, "it is purged")
+    operator.wait_until(lambda: modules.get("gone") is None, "its Module goes with the release")
     for revision in ("2", "1"):
         annotation = f"addon-operator.io/confirm-removal={revision}"
-        site.kubectl("annotate", "--overwrite", "modules.addon-operator.io", "gone", annotation)
-    operator.wait_until(lambda: site.revisions().keys() == {"side"}, "it is purged")
-    operator.wait_until(lambda: modules.get("gone") is None, "its Module goes with the release")
+        site.kubectl("annotate", "--overwrite", "modules.addon-operator.io", "db", annotation)
+    operator.wait_until(lambda: site.revisions().keys() == {"side"}, "both are removed")
+    found = site.find("pvc", "db-data")
+    assert found is None or (found["metadata"]["uid"] == claim and "deletionTimestamp" in found["metadata"])
+    operator.wait_until(
+        lambda: "confirm-removal" not in str(modules.get("db")), "the annotation goes with it"
+    )
 
 
 def is_held(modules: module_objects.Modules, name: str) -> bool:

@@ -34,10 +34,8 @@ def metric_lines(operator: operator_process.OperatorProcess, *names: str) -> set
     return {line for line in lines if line.removeprefix("# TYPE ").startswith(names)}
 
 
-def test_null_is_absent_and_keys_of_other_operations_and_unknown_ones_are_warnings(
-    site: operator_site.Site,
-) -> None:
-    made = f"apiVersion: v1, kind: ConfigMap, metadata: {{name: made, namespace: {site.namespace}}}"
+def write_nulls(site: operator_site.Site) -> None:
+    made = f"apiVersion: v1, kind: ConfigMap, metadata: {{name: nulls, namespace: {site.namespace}}}"
     objects = f"""
         operation: CreateOrUpdate
         object: {{{made}, data: {{a: "1"}}}}
@@ -49,16 +47,18 @@ def test_null_is_absent_and_keys_of_other_operations_and_unknown_ones_are_warnin
     metrics = '{"name": "from_jq", "action": "set", "value": 1, "group": null, "labels": null}'
     body = write("KUBERNETES_PATCH_PATH", objects) + write("METRICS_PATH", metrics)
     site.hook(site.global_hooks, "jq.sh", {"onStartup": 1}, body)
-    operator = site.start().wait_ready()
-    assert site.data("made") == {"a": "1"}
+
+
+def see_nulls(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    """Null is absent, and keys of other operations and unknown ones are warnings."""
+    assert site.data("nulls") == {"a": "1"}
     assert "from_jq" in operator.get("/metrics").text
     for key in ("colour", "jqFilter"):
         operator.wait_logged(f"the key '{key}' is not known here")
     assert "the key 'namespace'" not in operator.log
-    operator.stop()
 
 
-def test_every_operation_changes_the_cluster(site: operator_site.Site) -> None:
+def write_operations(site: operator_site.Site) -> None:
     for name, data in (
         ("replace", "old=1"),
         ("keep", "old=1"),
@@ -119,7 +119,10 @@ def test_every_operation_changes_the_cluster(site: operator_site.Site) -> None:
         ---
         {{operation: Delete, {target}, name: nobody}}
     """))  # fmt: skip
-    site.start().wait_ready()
+
+
+def see_operations(site: operator_site.Site) -> None:
+    """Every operation changes the cluster."""
     assert {name: site.data(name) for name in ("made", "replace", "keep", "merge", "json", "jq")} == {
         "made": {"at": "12:30"},
         "replace": {"new": "1"},
@@ -233,7 +236,7 @@ def test_a_deletion_that_is_held_up_for_longer_than_the_time_limit_is_an_error(
     operator.wait_ready()
 
 
-def test_hooks_write_snapshots_back_and_keep_what_others_applied(site: operator_site.Site) -> None:
+def write_appliers(site: operator_site.Site) -> None:
     site.create("configmap", "seen", {"data": {"old": "1"}})
     watched = {"kind": "ConfigMap", "apiVersion": "v1", "nameSelector": {"matchNames": ["seen"]}}
     watched |= {"namespace": {"nameSelector": {"matchNames": [site.namespace]}}}
@@ -250,7 +253,10 @@ def test_hooks_write_snapshots_back_and_keep_what_others_applied(site: operator_
               metadata: {{name: shared, namespace: {site.namespace}}}
               data: {{{name}: "1"}}
         """))  # fmt: skip
-    site.start().wait_ready()
+
+
+def see_applied(site: operator_site.Site) -> None:
+    """Hooks write snapshots back, and keep what others applied."""
     assert site.data("seen") == {"old": "1", "new": "2"}
     assert site.data("shared") == {"one": "1", "other": "1"}
     managers = site.get("configmap", "shared")["metadata"]["managedFields"]
@@ -292,8 +298,14 @@ def test_a_failure_at_the_objects_leaves_values_and_metrics_alone_until_it_is_me
     }
 
 
-def test_one_wrong_document_keeps_all_outputs_from_being_applied(site: operator_site.Site) -> None:
-    site.hook(site.global_hooks, "half.sh", {"onStartup": 1}, write("KUBERNETES_PATCH_PATH", f"""
+def test_outputs_that_are_wrong_or_of_a_hook_that_failed_are_told_and_not_applied(
+    site: operator_site.Site,
+) -> None:
+    for name in ("half", "place", "fail"):
+        site.module(f"010-{name}", values=f"{name}Enabled: true")
+    for name in ("scaled", "told"):
+        site.create("deployment", name, WORKLOAD)
+    site.hook(site.modules / "010-half", "half.sh", {"beforeHelm": 1}, write("KUBERNETES_PATCH_PATH", f"""
         operation: Create
         object: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: made, namespace: {site.namespace}}}}}
         ---
@@ -302,29 +314,13 @@ def test_one_wrong_document_keeps_all_outputs_from_being_applied(site: operator_
         name: made
         jsonPatch: [{{op: replace, path: /data/a}}]
     """))  # fmt: skip
-    operator = site.start()
-    operator.wait_logged("half.sh", "document [1] (JSONPatch), jsonPatch[0]: the key 'value' is missing")
-    assert site.data("made") is None
-    assert "Traceback" not in operator.log
-
-
-def test_a_patch_that_does_not_apply_is_told_with_its_entry(site: operator_site.Site) -> None:
-    """The server says nothing of it."""
-    site.create("deployment", "scaled", WORKLOAD)
     entries = (
         '{"op": "add", "path": "/metadata/labels/a", "value": "b"}, '
         '{"op": "add", "path": "/spec/nowhere/at/all", "value": 3}'
     )
-    module = site.module("010-place", values="placeEnabled: true")
     text = f"{{operation: JSONPatch, kind: Deployment, name: scaled, jsonPatch: [{entries}], "
     text += f"namespace: {site.namespace}}}"
-    site.hook(module, "place.sh", {"beforeHelm": 1}, write("KUBERNETES_PATCH_PATH", text))
-    operator = site.start()
-    operator.wait_logged("place.sh", "jsonPatch[1] (add /spec/nowhere/at/all): it does not apply")
-
-
-def test_a_failed_hook_may_tell_so_in_a_status(site: operator_site.Site) -> None:
-    site.create("deployment", "told", WORKLOAD)
+    site.hook(site.modules / "010-place", "place.sh", {"beforeHelm": 1}, write("KUBERNETES_PATCH_PATH", text))
     told = f"""
         {{"operation": "MergePatch", "kind": "Deployment", "namespace": "{site.namespace}",
           "name": "told", "subresource": "status", "ignoreHookError": true,
@@ -332,11 +328,18 @@ def test_a_failed_hook_may_tell_so_in_a_status(site: operator_site.Site) -> None
         {{"operation": "Create", "object": {{"apiVersion": "v1", "kind": "ConfigMap",
           "metadata": {{"name": "made", "namespace": "{site.namespace}"}}}}}}
     """
-    site.hook(site.global_hooks, "fail.sh", {"onStartup": 1}, write("KUBERNETES_PATCH_PATH", told) + "exit 4")
+    fails = write("KUBERNETES_PATCH_PATH", told) + "exit 4"
+    site.hook(site.modules / "010-fail", "fail.sh", {"beforeHelm": 1}, fails)
     operator = site.start()
+    # One wrong document keeps all outputs from being applied.
+    operator.wait_logged("half.sh", "document [1] (JSONPatch), jsonPatch[0]: the key 'value' is missing")
+    # A patch that does not apply is told with its entry: the server says nothing of it.
+    operator.wait_logged("place.sh", "jsonPatch[1] (add /spec/nowhere/at/all): it does not apply")
+    # A failed hook may tell so in a status, and nothing else.
     operator.wait_logged("fail.sh", "exit code 4")
     assert site.get("deployment", "told")["status"]["collisionCount"] == 7
     assert site.data("made") is None
+    assert "Traceback" not in operator.log
 
 
 HOOK_1 = """
@@ -358,12 +361,19 @@ HOOK_2 = """
 """
 
 
-def test_grouped_metrics_of_the_documentations_example(site: operator_site.Site) -> None:
+def test_outputs_of_hooks_change_the_cluster_and_metrics(site: operator_site.Site) -> None:
+    write_nulls(site)
+    write_operations(site)
+    write_appliers(site)
     first, second = write("METRICS_PATH", HOOK_1), write("METRICS_PATH", HOOK_1_AGAIN)
     body = f'if [[ -e "$0.ran" ]]; then\n{second}else\n{first}fi\ntouch "$0.ran"'
     site.hook(site.global_hooks, "hook1.sh", {"beforeAll": 1}, body)
     site.hook(site.global_hooks, "hook2.sh", {"onStartup": 1}, write("METRICS_PATH", HOOK_2))
     operator = site.start().wait_ready()
+    see_nulls(site, operator)
+    see_operations(site)
+    see_applied(site)
+    # The groups of the documentation's example.
     names = ("hook_metric", "hook1_special", "hook2_special", "common_metric")
     types = {"# TYPE hook_metric counter", "# TYPE hook2_special_metric gauge", "# TYPE common_metric gauge"}
     stays = {

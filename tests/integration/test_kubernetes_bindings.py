@@ -5,25 +5,27 @@ from typing import Any
 
 import pytest
 
-from tests.integration import admitting, operator_site
+from tests.integration import admitting, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
 
-def config_maps(site: operator_site.Site, name: str = "maps", **more: object) -> dict[str, object]:
-    """A binding to the ConfigMaps of the test that carry the label ``bound``."""
+def config_maps(
+    site: operator_site.Site, name: str = "maps", bound: str = "yes", **more: object
+) -> dict[str, object]:
+    """A binding to the ConfigMaps of the test that carry this label ``bound``."""
     return {
         "name": name,
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "namespace": {"nameSelector": {"matchNames": [site.namespace]}},
-        "labelSelector": {"matchLabels": {"bound": "yes"}},
+        "labelSelector": {"matchLabels": {"bound": bound}},
         **more,
     }
 
 
-def config_map(name: str, **data: str) -> dict[str, object]:
-    metadata = {"name": name, "labels": {"bound": "yes"}}
+def config_map(name: str, bound: str = "yes", **data: str) -> dict[str, object]:
+    metadata = {"name": name, "labels": {"bound": bound}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
@@ -31,8 +33,8 @@ def apply(site: operator_site.Site, *manifests: dict[str, object]) -> None:
     site.apply(*manifests)
 
 
-def put(site: operator_site.Site, name: str, **data: str) -> None:
-    apply(site, config_map(name, **data))
+def put(site: operator_site.Site, name: str, bound: str = "yes", **data: str) -> None:
+    apply(site, config_map(name, bound, **data))
 
 
 def contexts(site: operator_site.Site, hook: str) -> list[dict[str, Any]]:
@@ -56,40 +58,55 @@ def module(site: operator_site.Site) -> pathlib.Path:
     return site.module("010-web")
 
 
-def test_a_hook_gets_all_objects_first_and_then_every_change(site: operator_site.Site) -> None:
+def write_hooks(site: operator_site.Site) -> None:
+    """Hooks of one module, with ConfigMaps of their own: all, some, those of groups, and of namespaces."""
     web = module(site)
-    site.hook(web, "maps.sh", {"kubernetes": [config_maps(site)], "onStartup": 1, "beforeHelm": 1})
-    put(site, "b", x="1")
-    put(site, "a", x="1")
-    operator = site.start().wait_ready()
-    assert reported(site, "maps.sh") == ["onStartup", "maps Synchronization a b", "beforeHelm"]
-    put(site, "c", x="1")
-    put(site, "a", x="2")
-    site.delete("configmap", "b")
-    operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 6, "three events")
-    assert reported(site, "maps.sh")[3:] == ["maps Added c", "maps Modified a", "maps Deleted b"]
-    site.config(web="x: 1")
-    operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 7, "another run of the module")
-    last = contexts(site, "maps.sh")[-1]
-    assert last["binding"] == "beforeHelm"
-    assert [item["object"]["metadata"]["name"] for item in last["snapshots"]["maps"]] == ["a", "c"]
-    operator.stop()
+    every = {"kubernetes": [config_maps(site, bound="every")], "onStartup": 1, "beforeHelm": 1}
+    site.hook(web, "every.sh", every)
 
-
-def test_only_what_a_binding_selects_makes_a_run(site: operator_site.Site) -> None:
-    web = module(site)
-    others: dict[str, Any] = {"labelSelector": {"matchLabels": {"bound": "no"}}}
     phase = {"field": "metadata.name", "operator": "NotEquals", "value": "b"}
-    site.hook(web, "named.sh", {"kubernetes": [config_maps(site, nameSelector={"matchNames": ["a", "c"]})]})
-    site.hook(
-        web, "fields.sh", {"kubernetes": [config_maps(site, fieldSelector={"matchExpressions": [phase]})]}
-    )
-    site.hook(web, "others.sh", {"kubernetes": [config_maps(site, **others)]})
-    site.hook(web, "deleted.sh", {"kubernetes": [config_maps(site, executeHookOnEvent=["Deleted"])]})
-    only: dict[str, Any] = {"jqFilter": ".data.x", "keepFullObjectsInMemory": False}
-    site.hook(web, "jq.sh", {"kubernetes": [config_maps(site, **only)]})
-    put(site, "a", x="1")
-    operator = site.start().wait_ready()
+    some: dict[str, dict[str, object]] = {
+        "named.sh": config_maps(site, nameSelector={"matchNames": ["a", "c"]}),
+        "fields.sh": config_maps(site, fieldSelector={"matchExpressions": [phase]}),
+        "others.sh": config_maps(site, bound="no"),
+        "deleted.sh": config_maps(site, executeHookOnEvent=["Deleted"]),
+        "jq.sh": config_maps(site, jqFilter=".data.x", keepFullObjectsInMemory=False),
+    }
+    for name, binding in some.items():
+        site.hook(web, name, {"kubernetes": [binding]})
+
+    secrets = config_maps(site, "secrets", bound="grouped", kind="Secret")
+    grouped = [config_maps(site, bound="grouped", group="all"), {**secrets, "group": "all"}]
+    site.hook(web, "group.sh", {"kubernetes": grouped, "beforeHelm": 1})
+    included = config_maps(site, bound="grouped", includeSnapshotsFrom=["secrets"])
+    site.hook(web, "include.sh", {"kubernetes": [included, {**secrets, "executeHookOnEvent": []}]})
+
+    team: dict[str, Any] = {"namespace": {"labelSelector": {"matchLabels": {"team": site.namespace}}}}
+    site.hook(web, "team.sh", {"kubernetes": [config_maps(site, bound="team", **team)]})
+
+
+def see_every_change(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    """A hook gets all objects first, and then every change."""
+    assert reported(site, "every.sh") == ["onStartup", "maps Synchronization d e", "beforeHelm"]
+    put(site, "f", "every", x="1")
+    put(site, "d", "every", x="2")
+    site.delete("configmap", "e")
+    operator.wait_until(lambda: len(reported(site, "every.sh")) >= 6, "three events")
+    assert reported(site, "every.sh")[3:] == ["maps Added f", "maps Modified d", "maps Deleted e"]
+
+
+def see_snapshots(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    """A later run of the module has what is there by then."""
+    before = len(reported(site, "every.sh"))
+    site.config(web="x: 1")
+    operator.wait_until(lambda: len(reported(site, "every.sh")) > before, "another run of the module")
+    last = contexts(site, "every.sh")[-1]
+    assert last["binding"] == "beforeHelm"
+    assert [item["object"]["metadata"]["name"] for item in last["snapshots"]["maps"]] == ["d", "f"]
+
+
+def see_selected(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    """Only what a binding selects makes a run."""
     put(site, "b", x="1")
     put(site, "a", x="1", y="2")
     put(site, "a", x="2", y="2")
@@ -116,16 +133,9 @@ def test_only_what_a_binding_selects_makes_a_run(site: operator_site.Site) -> No
     assert not any("object" in event for event in events)
 
 
-def test_groups_and_snapshots_of_other_bindings(site: operator_site.Site) -> None:
-    web = module(site)
-    secrets = config_maps(site, "secrets", kind="Secret")
-    grouped = [config_maps(site, group="all"), {**secrets, "group": "all"}]
-    site.hook(web, "group.sh", {"kubernetes": grouped, "beforeHelm": 1})
-    included = [config_maps(site, includeSnapshotsFrom=["secrets"]), {**secrets, "executeHookOnEvent": []}]
-    site.hook(web, "include.sh", {"kubernetes": included})
-    put(site, "a", x="1")
-    operator = site.start().wait_ready()
-    put(site, "b", x="1")
+def see_groups(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    """Bindings of a group make one run, and others have snapshots of those that they name."""
+    put(site, "h", "grouped", x="1")
     operator.wait_until(
         lambda: len(reported(site, "group.sh")) + len(reported(site, "include.sh")) >= 6, "events"
     )
@@ -133,31 +143,42 @@ def test_groups_and_snapshots_of_other_bindings(site: operator_site.Site) -> Non
     last = contexts(site, "group.sh")[-1]
     assert sorted(last) == ["binding", "groupName", "snapshots", "type"]
     assert last["groupName"] == "all"
-    assert [item["object"]["metadata"]["name"] for item in last["snapshots"]["maps"]] == ["a", "b"]
+    assert [item["object"]["metadata"]["name"] for item in last["snapshots"]["maps"]] == ["g", "h"]
     assert last["snapshots"]["secrets"] == []
     start, silent, event = contexts(site, "include.sh")
-    assert brief(start) == "maps Synchronization a"
+    assert brief(start) == "maps Synchronization g"
     assert (brief(silent), "snapshots" in silent) == ("secrets Synchronization", False)
-    assert brief(event) == "maps Added b"
+    assert brief(event) == "maps Added h"
     assert start["snapshots"] == event["snapshots"] == {"secrets": []}
 
 
-def test_namespaces_come_and_go_with_their_labels(site: operator_site.Site) -> None:
-    web = module(site)
-    labels: dict[str, Any] = {"namespace": {"labelSelector": {"matchLabels": {"team": site.namespace}}}}
-    site.hook(web, "maps.sh", {"kubernetes": [config_maps(site, **labels)]})
-    put(site, "a", x="1")
-    operator = site.start().wait_ready()
-    assert reported(site, "maps.sh") == ["maps Synchronization"]
+def see_namespaces(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    """Namespaces come and go with their labels."""
+    assert reported(site, "team.sh") == ["maps Synchronization"]
     site.label("namespace", site.namespace, {"team": site.namespace})
-    operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 2, "the namespace comes")
-    put(site, "b", x="1")
-    operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 3, "an object in it comes")
+    operator.wait_until(lambda: len(reported(site, "team.sh")) >= 2, "the namespace comes")
+    put(site, "j", "team", x="1")
+    operator.wait_until(lambda: len(reported(site, "team.sh")) >= 3, "an object in it comes")
     site.label("namespace", site.namespace, {"team": None})
-    operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 5, "the namespace goes")
-    seen = reported(site, "maps.sh")
-    assert seen[1:3] == ["maps Added a", "maps Added b"]
-    assert sorted(seen[3:]) == ["maps Deleted a", "maps Deleted b"]
+    operator.wait_until(lambda: len(reported(site, "team.sh")) >= 5, "the namespace goes")
+    seen = reported(site, "team.sh")
+    assert seen[1:3] == ["maps Added i", "maps Added j"]
+    assert sorted(seen[3:]) == ["maps Deleted i", "maps Deleted j"]
+
+
+def test_hooks_get_all_objects_first_and_then_every_change_that_their_bindings_select(
+    site: operator_site.Site,
+) -> None:
+    write_hooks(site)
+    for name, bound in (("e", "every"), ("d", "every"), ("a", "yes"), ("g", "grouped"), ("i", "team")):
+        put(site, name, bound, x="1")
+    operator = site.start().wait_ready()
+    see_every_change(site, operator)
+    see_selected(site, operator)
+    see_groups(site, operator)
+    see_namespaces(site, operator)
+    see_snapshots(site, operator)
+    operator.stop()
 
 
 def test_a_kind_that_comes_later_is_followed_then_and_holds_up_nothing(site: operator_site.Site) -> None:

@@ -133,11 +133,6 @@ def test_an_edit_of_the_values_is_planned_before_it_is_made(site: operator_site.
     of_file = documents(site, "--config", str(file), code=3)
     assert actions(of_file) == {"db": "delete", "web": "upgrade", "up": "nothing"}
     assert f"this is planned with {file} in place of the values ConfigMap" in of_file["notes"]
-    assert actions(documents(site, "--config", str(sections), code=3)) == {
-        "db": "delete",
-        "web": "nothing",
-        "up": "nothing",
-    }
     over = documents(
         site, "--set", "web.list[1].b=d", "--set", "db.size=large", "--set", "up.replicaCoutn=3", code=3
     )

@@ -166,7 +166,7 @@ def test_a_release_of_another_operator_is_neither_removed_nor_changed(
         operator_process.wait_until(
             lambda: (
                 "belongs to the operator in namespace somewhere"
-                in site.command("module", "describe", "theirs").stdout
+                in str(site.module_rows().get("theirs", {}).get("lastError"))
             ),
             "the conflict is told",
         )

@@ -34,10 +34,6 @@ def test_a_stock_chart_gets_its_values_as_helm_would_get_them(site: operator_sit
         assert site.revisions() == {"web": 2, "every": 1}
     finally:
         operator.stop()
-    calls = len(site.helm_calls())
-    site.start().wait_ready().wait_idle().stop()
-    assert len(site.helm_calls()) == calls
-    assert site.revisions() == {"web": 2, "every": 1}
 
 
 @pytest.mark.slow
@@ -100,16 +96,20 @@ def test_a_wrong_module_yaml_fails_that_module_alone_and_nothing_is_purged(site:
     site.module("020-db", {"a": "b"})
     site.start().wait_ready().wait_idle().stop()
     (module / "module.yaml").write_text("releaseNam: other")
+    lost = site.module("020-lost", {"a": "b"}, values="lostEnabled: true")
+    (lost / "module.yaml").write_text(f"namespace: {site.namespace}-missing")
     operator = site.start()
+
+    def said(name: str) -> str:
+        return str(site.module_rows().get(name, {}).get("lastError"))
+
     try:
-        operator_process.wait_until(
-            lambda: "did you mean 'releaseName'?" in site.command("module", "describe", "web").stdout,
-            "the mistake is shown",
-        )
+        operator.wait_until(lambda: "did you mean 'releaseName'?" in said("web"), "the mistake is shown")
         text = site.command("module", "list", "-o", "wide").stdout
         assert f"{module / 'module.yaml'}, line 1, column 1, releaseNam" in text
-        operator_process.wait_until(
-            lambda: "Ready" in site.command("module", "describe", "db").stdout, "the other module runs"
+        operator.wait_until(lambda: site.module_rows()["db"]["state"] == "Ready", "the other module runs")
+        operator.wait_until(
+            lambda: "createNamespace: true" in said("lost"), "a namespace is missing: it says what to do"
         )
         assert site.revisions() == {"web": 1, "db": 1}
         assert "Traceback" not in operator.log
@@ -138,8 +138,9 @@ def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_sa
         annotations = site.get("configmap", "front-seen", edge)["metadata"]["annotations"]
         assert annotations["meta.helm.sh/release-namespace"] == edge
         operator.wait_until(
-            lambda: "The front door" in site.command("module", "list").stdout, "there is nothing else to say"
+            lambda: site.module_rows()["web"]["health"] == "Healthy", "there is nothing else to say"
         )
+        assert "The front door" in site.command("module", "list").stdout
         assert "The front door" in site.command("module", "describe", "web").stdout
         assert "configmap" not in site.command("module", "render", "web", "--diff").stdout.lower()
     finally:
@@ -156,19 +157,6 @@ def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_sa
         assert site.find("configmap", "front-seen", edge) is None
     finally:
         operator.stop()
-
-
-def test_a_namespace_that_is_missing_is_an_error_that_says_what_to_do(site: operator_site.Site) -> None:
-    module = site.module("010-web", {"a": "b"}, values="webEnabled: true")
-    (module / "module.yaml").write_text(f"namespace: {site.namespace}-missing")
-    operator = site.start()
-    try:
-        operator_process.wait_until(
-            lambda: "createNamespace: true" in site.command("module", "describe", "web").stdout,
-            "the error says what to do",
-        )
-    finally:
-        operator.kill()
 
 
 @pytest.mark.slow

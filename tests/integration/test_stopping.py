@@ -66,9 +66,15 @@ def test_a_helm_call_that_takes_longer_is_ended_and_the_next_start_makes_up_for_
     operator.stop()
     assert is_gone(helm)
     (site.root / "open").touch()
-    site.start().wait_ready().stop()
+    operator = site.start().wait_ready()
     assert site.revisions() == {"web": 1}
     assert site.data("web") == {"color": "green"}
+    # As Ctrl-C does.
+    os.kill(operator.pid, signal.SIGINT)
+    ended = operator.wait_end()
+    assert ended.exit_code == 0
+    assert "addon-operator stopped" in ended.output.splitlines()[-1]
+    assert "Traceback" not in ended.output
 
 
 @pytest.mark.slow
@@ -92,15 +98,6 @@ def test_a_second_signal_ends_the_grace_and_a_double_key_press_does_not(site: op
     assert ended.exit_code == 0
     assert "stopping at once" in ended.output
     assert is_gone(hook)
-
-
-def test_sigint_ends_an_idle_operator_cleanly(site: operator_site.Site) -> None:
-    operator = site.start().wait_ready()
-    os.kill(operator.pid, signal.SIGINT)
-    ended = operator.wait_end()
-    assert ended.exit_code == 0
-    assert "addon-operator stopped" in ended.output.splitlines()[-1]
-    assert "Traceback" not in ended.output
 
 
 def test_sigterm_while_modules_are_discovered_ends_it_cleanly(site: operator_site.Site) -> None:

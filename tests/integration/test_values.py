@@ -69,17 +69,6 @@ def refusal(operator: operator_process.OperatorProcess) -> str:
     return ended.output
 
 
-def test_defaults_fill_what_no_source_sets_and_hooks_add_to_it(
-    site: operator_site.Site, web: pathlib.Path
-) -> None:
-    operator = site.start().wait_ready()
-    assert site.data("web") == {"color": "green", "token": "t0ken"}
-    (run,) = site.runs()
-    assert run.values["web"] == {"min": 1, "color": "green", "internal": {}}
-    assert run.config["web"] == {}
-    operator.stop()
-
-
 def test_at_the_start_all_violations_end_it_with_path_rule_and_source(
     site: operator_site.Site, web: pathlib.Path
 ) -> None:
@@ -116,23 +105,25 @@ def test_at_the_start_a_section_that_breaks_a_schema_keeps_its_module_from_runni
     operator.stop()
 
 
-def test_values_of_a_module_that_is_disabled_keep_nobody_from_starting(
+def test_an_edit_that_breaks_a_schema_leaves_the_last_good_values_and_makes_no_task(
     site: operator_site.Site, web: pathlib.Path
 ) -> None:
     site.config(web="size: 10", webEnabled="false")
     operator = site.start().wait_ready()
+    # Values of a module that is disabled keep nobody from starting.
     site.config(webEnabled="true")
     operator.wait_metric(1, "config_values_errors_total")
-    site.config(webEnabled="true", web="size: 9")
+    site.config(web=None)
     operator.wait_until(lambda: site.deployed() == {"web": 1}, "the corrected module is installed")
+    operator.wait_idle()
+    # Defaults fill what no source sets, and hooks add to it.
+    assert site.data("web") == {"color": "green", "token": "t0ken"}
+    (run,) = site.runs()
+    assert run.values["web"] == {"min": 1, "color": "green", "internal": {}}
+    assert run.config["web"] == {}
 
-
-def test_an_edit_that_breaks_a_schema_leaves_the_last_good_values_and_makes_no_task(
-    site: operator_site.Site, web: pathlib.Path
-) -> None:
-    operator = site.start().wait_ready()
     for count, text in enumerate(
-        ("size: 10", "password: hidden", "{size: 0}", "min: 2", "nosuch: 1"), start=1
+        ("size: 10", "password: hidden", "{size: 0}", "min: 2", "nosuch: 1"), start=2
     ):
         site.config(web=text)
         operator.wait_metric(count, "config_values_errors_total")
@@ -147,7 +138,7 @@ def test_an_edit_that_breaks_a_schema_leaves_the_last_good_values_and_makes_no_t
     assert site.labels() == ["token.sh beforeHelm"], "a wrong edit made a task"
     site.config(web="color: blue")
     operator.wait_until(lambda: (site.data("web") or {}).get("color") == "blue", "the next good edit works")
-    assert operator.metrics().total("config_values_errors_total") == 5, "counted once per edit"
+    assert operator.metrics().total("config_values_errors_total") == 6, "counted once per edit"
 
 
 def test_a_hook_whose_patch_breaks_the_schema_fails_and_nothing_of_it_is_applied(
@@ -172,32 +163,24 @@ def test_a_hook_whose_patch_breaks_the_schema_fails_and_nothing_of_it_is_applied
     assert "written" in (site.data(operator_site.CONFIG_MAP) or {})["web"], "a missing ConfigMap is made"
 
 
-def test_what_the_chart_needs_and_no_hook_set_fails_the_run_before_helm(
+def test_values_that_the_chart_needs_or_that_are_wrong_fail_the_run_before_helm(
     site: operator_site.Site, web: pathlib.Path
 ) -> None:
     (web / "hooks" / "token.sh").unlink()
-    operator = site.start()
-    operator.wait_metric(1, "module_run_errors_total", module="web")
-    operator.wait_logged("web.internal: must have the key 'token'")
-    assert "install" not in site.helm_calls()
-    assert "upgrade" not in site.helm_calls()
-
-
-def test_a_module_that_a_hook_enables_with_wrong_values_fails_before_helm(
-    site: operator_site.Site, web: pathlib.Path
-) -> None:
-    (web / "values.yaml").write_text("")
-    (web / "openapi" / "values.yaml").unlink()
-    (web / "hooks" / "token.sh").unlink()
-    site.chart(web, {"color": "{{ .Values.web.color }}"})
-    site.config(web="size: 10")
-    enable = {"op": "add", "path": "/webEnabled", "value": True}
+    api = site.module("010-api", {"color": "{{ .Values.api.color }}"})
+    schema(api, config_values=CONFIG_SCHEMA)
+    site.config(api="size: 10")
+    enable = {"op": "add", "path": "/apiEnabled", "value": True}
     site.hook(site.global_hooks, "enable.sh", {"onStartup": 1}, values_patch(enable))
     operator = site.start()
-    operator.wait_metric(1, "module_run_errors_total", module="web")
-    operator.wait_logged("web.size: must be at most 9")
-    site.config(web="size: 9")
-    operator.wait_ready()
+    for module in ("web", "api"):
+        operator.wait_metric(1, "module_run_errors_total", module=module)
+    operator.wait_logged("web.internal: must have the key 'token'")
+    operator.wait_logged("api.size: must be at most 9")
+    assert "install" not in site.helm_calls()
+    assert "upgrade" not in site.helm_calls()
+    site.config(api="{size: 9, min: 1}")
+    operator.wait_until(lambda: site.deployed() == {"api": 1}, "the corrected module is installed")
 
 
 def test_a_schema_of_global_values_that_is_wrong_itself_stops_the_start_with_file_and_position(

@@ -303,6 +303,16 @@ async def test_what_a_failed_try_brought_outlives_what_undoes_it(helm_site: Site
         await manager.remove(WEB)
         assert uids(site) == before
         assert site.revisions() == {}
+    # Helm itself is never asked to clean up.
+    flags = {word.partition("=")[0] for word in site.calls.read_text().split() if word.startswith("--")}
+    assert "--namespace" in flags
+    assert not flags & {
+        "--atomic",
+        "--rollback-on-failure",
+        "--cleanup-on-fail",
+        "--force",
+        "--force-replace",
+    }
 
 
 @pytest.mark.parametrize("event", ["pre-upgrade", "pre-install"])

@@ -198,6 +198,14 @@ def test_a_chart_that_has_data_deleted_by_itself_is_named(module: Module) -> Non
     assert level == "warning"
     assert f"{module.path}/templates/claim.yaml" in problem
     assert "renders PersistentVolumeClaim data, which is one of Helm's hooks: Helm deletes it" in problem
+    module.write(
+        "templates/claim.yaml",
+        "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  serviceName: db\n"
+        "  persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}\n  selector: {matchLabels: {a: b}}\n"
+        "  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: db, image: db}]}}\n",
+    )
+    problems = [problem for _, problem in module.lint()[0]]
+    assert any("has its claims deleted with it" in each for each in problems), problems
 
 
 def test_what_a_list_has_twice_and_what_is_not_a_quantity_are_told(module: Module) -> None:

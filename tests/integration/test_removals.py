@@ -116,6 +116,8 @@ def test_removals_hold_up_only_those_below_them_and_can_be_taken_back(
         "the converge is done, and the removals are counted",
     )
     assert "removals under way: 2" in site.command("module", "list").stdout
+    waited = site.command("wait", "--timeout", "30s", "--listen-port", str(operator.port))
+    assert "removals under way: 2" in waited.stdout, waited
     assert row(site, "low")["state"] == "Deleting"
     assert row(site, "low")["waitsFor"] == ["web (Deleting)"]
     assert status(site, "low") == ["deployed"]

@@ -70,8 +70,8 @@ test-all: test ## test, and the tests that take long
 image-test: $(BIN)/addon-operator ## Build the image and run it as its pod (needs root, buildah, debootstrap)
 	@$(BIN)/python scripts/image_test.py $(if $(IF_POSSIBLE),--if-possible)
 
-bench: $(STAMP) ## Benchmarks beside their baselines; takes some minutes
-	@$(BIN)/python -m tests.benchmarks
+bench: $(STAMP) ## Benchmarks beside their baselines, or ONLY=scale; BEFORE=FILE compares; writes bench.html and bench.json
+	@$(BIN)/python -m tests.benchmarks $(ONLY) --json bench.json --page bench.html $(if $(BEFORE),--before $(BEFORE))
 
 soak: $(STAMP) ## Let an operator work for MINUTES=30, and name what grows; writes soak.html
 	@$(BIN)/python -m tests.benchmarks.soak --minutes $(or $(MINUTES),30)

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import signal
 import sys
 import time
@@ -30,7 +31,9 @@ from tests.benchmarks import (
     module_tests,
     modules,
     objects,
+    pages,
     releases,
+    scale,
     scrape,
     values,
     webhooks,
@@ -51,6 +54,7 @@ _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "releases": releases.run,
     "charts": charts.run,
     "drift": drift.run,
+    "scale": scale.run,
     "memory": memory.run,
     "scrape": lambda: asyncio.run(scrape.run()),
 }
@@ -59,8 +63,21 @@ _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(_BENCHMARKS)))
 @click.option("--json", "file", type=click.Path(path_type=pathlib.Path), help="Write the figures to a file.")
+@click.option("--page", type=click.Path(path_type=pathlib.Path), help="Write a page with tables and plots.")
+@click.option(
+    "--before",
+    type=click.Path(path_type=pathlib.Path, exists=True),
+    help="The JSON of an earlier run: what got worse by a tenth is named.",
+)
 @click.option("--check", is_flag=True, help="Exit with 1 if an aim is missed.")
-def main(names: Sequence[str], file: pathlib.Path | None, *, check: bool) -> None:
+def main(
+    names: Sequence[str],
+    file: pathlib.Path | None,
+    page: pathlib.Path | None,
+    before: pathlib.Path | None,
+    *,
+    check: bool,
+) -> None:
     """Run the benchmarks of these names, or all."""
     # However it is ended: no control plane and no operator stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -68,6 +85,12 @@ def main(names: Sequence[str], file: pathlib.Path | None, *, check: bool) -> Non
     rich.console.Console(width=None if os.isatty(1) else 200).print(_table(rows))
     if file is not None:
         file.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=2) + "\n")
+    worse: list[str] = []
+    if before is not None:
+        worse = measures.worse([measures.Row(**each) for each in json.loads(before.read_text())], rows)
+        click.echo("\n".join(["worse than before:", *worse] if worse else ["nothing is worse than before"]))
+    if page is not None:
+        page.write_text(_page(rows, worse))
     if check and any(row.met is False for row in rows):
         raise SystemExit(1)
 
@@ -92,6 +115,20 @@ def _table(rows: Sequence[measures.Row]) -> rich.table.Table:
     for row in rows:
         table.add_row(*_cells(row))
     return table
+
+
+_HEAD: Final = ("BENCHMARK", "CASE", "MEASURED", "VALUE", "BASELINE", "RATIO", "BASELINE IS", "AIM")
+
+
+def _page(rows: Sequence[measures.Row], worse: Sequence[str]) -> str:
+    grows: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        # What is measured at several sizes: the number in its case is the size.
+        if (size := re.search(r"[0-9]+", row.case)) is not None:
+            grows.setdefault(f"{row.benchmark}: {row.quantity}", []).append((float(size[0]), row.value))
+    plots = [pages.plot(what, sorted(set(of))) for what, of in grows.items() if len(set(of)) > 2]
+    table = pages.table(_HEAD, map(_cells, rows))
+    return pages.page(f"Benchmarks, {os.cpu_count()} CPUs", pages.listed(worse), table, *plots)
 
 
 def _cells(row: measures.Row) -> list[str]:

@@ -35,7 +35,7 @@ def run() -> list[measures.Row]:
         surroundings.site(cluster) as site,
     ):
         bare = bare_helm.BareHelm(cluster, bare_site, MODULES)
-        _write_modules(site)
+        write_modules(site, MODULES)
         installed, operator = _install(site, bare)
         api = surroundings.Api(cluster)
         edited = _edit(site, api, bare)
@@ -43,7 +43,7 @@ def run() -> list[measures.Row]:
         memory = surroundings.resident_mebibytes(operator.pid)
         operator.stop()
         before = len(site.helm_calls())
-        starts = [(_start(empty), _start(site)) for _ in range(_RESTARTS)]
+        starts = [(start(empty), start(site)) for _ in range(_RESTARTS)]
         calls = len(site.helm_calls()) - before
     idle, restarts = [first for first, _ in starts], [second for _, second in starts]
     return [
@@ -55,11 +55,12 @@ def run() -> list[measures.Row]:
     ]
 
 
-def _write_modules(site: operator_site.Site) -> None:
-    numbers = range(MODULES)
+def write_modules(site: operator_site.Site, modules: int) -> None:
+    """So many modules in ten orders, each with a chart of three objects."""
+    numbers = range(modules)
     site.values("".join(f"{bare_helm.key(number)}Enabled: true\n" for number in numbers))
     for number in numbers:
-        order = 10 + number * ORDERS // MODULES
+        order = 10 + number * ORDERS // modules
         values = f"{bare_helm.key(number)}: {{text: first}}\n"
         bare_helm.write_chart(site.module(f"{order}-{bare_helm.name(number)}", values=values), number)
 
@@ -107,11 +108,11 @@ class _Edited:
 
 def _edit(site: operator_site.Site, api: surroundings.Api, bare: bare_helm.BareHelm) -> _Edited:
     site.config(unused="")
-    pairs = [(_edit_one(site, api, number), bare.edit(number)) for number in range(_EDITS)]
+    pairs = [(edit_one(site, api, number), bare.edit(number)) for number in range(_EDITS)]
     return _Edited([ours for ours, _ in pairs], [plain for _, plain in pairs])
 
 
-def _edit_one(site: operator_site.Site, api: surroundings.Api, number: int) -> float:
+def edit_one(site: operator_site.Site, api: surroundings.Api, number: int) -> float:
     """From the edit of one key of the ConfigMap until the release of that module is deployed anew."""
     module = bare_helm.name(number)
     path = f"/api/v1/namespaces/{site.namespace}/configmaps/{operator_site.CONFIG_MAP}"
@@ -143,7 +144,7 @@ def _heal_one(site: operator_site.Site, api: surroundings.Api, number: int) -> f
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Start:
+class Start:
     """One start of an operator that has nothing to do."""
 
     seconds: float
@@ -154,12 +155,13 @@ class _Start:
     """Resident."""
 
 
-def _start(site: operator_site.Site) -> _Start:
+def start(site: operator_site.Site) -> Start:
+    """Start an operator, and end it when it is ready."""
     seconds, operator = surroundings.seconds_until_ready(site.start)
     spent = surroundings.tree_seconds(operator.pid)
     memory = surroundings.resident_mebibytes(operator.pid)
     operator.stop()
-    return _Start(seconds, spent, memory)
+    return Start(seconds, spent, memory)
 
 
 # The report.
@@ -180,7 +182,7 @@ def _install_rows(installed: _Installed, bare: bare_helm.Spent) -> list[measures
     ]  # fmt: skip
 
 
-def _restart_rows(restarts: list[_Start], idle: list[_Start], calls: int) -> list[measures.Row]:
+def _restart_rows(restarts: list[Start], idle: list[Start], calls: int) -> list[measures.Row]:
     case = f"restart with {MODULES} unchanged modules"
     best, plain = (min(each.seconds for each in starts) for starts in (restarts, idle))
     spent, plain_spent = (min(each.processor_seconds for each in starts) for starts in (restarts, idle))
@@ -217,7 +219,7 @@ def _healing_rows(healings: list[float], edited: _Edited) -> list[measures.Row]:
     ]  # fmt: skip
 
 
-def _memory_row(memory: float, idle: list[_Start]) -> measures.Row:
+def _memory_row(memory: float, idle: list[Start]) -> measures.Row:
     return measures.Row(
         "lifecycle", f"{MODULES} modules, edited and healed", "MiB resident", memory, "without modules",
         idle[-1].mebibytes, f"<= {_MEMORY_AIM:g}", memory <= _MEMORY_AIM,

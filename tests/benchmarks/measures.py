@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Final
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -18,6 +19,29 @@ class Row:
     aim: str = ""
     met: bool | None = None
     """Whether the aim was reached; ``None`` without one."""
+
+
+_WORSE: Final = 1.1
+"""Times the figure before."""
+
+
+def worse(before: Sequence[Row], now: Sequence[Row]) -> list[str]:
+    """A sentence for each figure that got worse by a tenth, beside its baseline if it has one."""
+    known = {_key(row): _relative(row) for row in before}
+    found = []
+    for row in now:
+        was, is_ = known.get(_key(row)), _relative(row)
+        if was and is_ and (was / is_ if "per second" in row.quantity else is_ / was) > _WORSE:
+            found.append(f"{row.benchmark}, {row.case}: {row.quantity} is {is_:.3g}, and was {was:.3g}")
+    return found
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return row.benchmark, row.case, row.quantity, row.baseline_name
+
+
+def _relative(row: Row) -> float:
+    return row.value / row.baseline if row.baseline else row.value
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:

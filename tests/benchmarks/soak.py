@@ -8,7 +8,6 @@ loop wakes are read every few seconds. A page shows them; what is not flat after
 import concurrent.futures
 import contextlib
 import dataclasses
-import html
 import json
 import pathlib
 import random
@@ -23,7 +22,7 @@ from typing import Final
 import click
 
 from addon_operator.devcluster import api, handle, layout
-from tests.benchmarks import bare_helm, surroundings
+from tests.benchmarks import bare_helm, pages, surroundings
 from tests.integration import admitting, operator_process, operator_site
 
 _CREATORS: Final = 8
@@ -37,7 +36,6 @@ _HOOK: Final = """\
 #!/bin/bash
 if [[ "${1:-}" == "--config" ]]; then echo '%s'; fi
 """
-_WIDTH, _HEIGHT = 900, 160
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -242,30 +240,17 @@ def growth(name: str, values: Sequence[float]) -> str:
 def shown(samples: Sequence[Mapping[str, float]], done: Mapping[str, int], grown: Sequence[str]) -> str:
     """The page: a plot for each figure."""
     minutes = samples[-1]["seconds"] / 60
-    lines = "".join(
-        f"<li>{html.escape(text)}</li>" for text in grown or ["Everything stayed flat after the warm-up."]
-    )
     work = ", ".join(f"{count} {what}" for what, count in done.items())
-    plots = "".join(_plot(name, [(each["seconds"], each[name]) for each in samples]) for name in FIGURES)
-    return (
-        "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Soak</title>"
-        "<style>body{font:14px sans-serif;max-width:960px;margin:auto}svg{background:#f6f6f6}</style>"
-        f"<h1>{minutes:.0f} minutes</h1><p>{html.escape(work)}</p><ul>{lines}</ul>{plots}\n"
-    )
+    plots = [_plot(name, [(each["seconds"], each[name]) for each in samples]) for name in FIGURES]
+    told = grown or ["Everything stayed flat after the warm-up."]
+    return pages.page(f"{minutes:.0f} minutes: {work}", pages.listed(told), *plots)
 
 
 def _plot(name: str, points: Sequence[tuple[float, float]]) -> str:
     values = [value for _, value in points]
-    top, end = max(*values, 1e-9) * 1.05, points[-1][0]
-    drawn = " ".join(f"{_WIDTH * at / end:.1f},{_HEIGHT * (1 - value / top):.1f}" for at, value in points)
-    warm = values[int(len(values) * _WARM_UP) :]
-    said = f"{name}: median {statistics.median(warm):.1f}, at most {max(values):.1f} {FIGURES[name].unit}"
-    warm_at = _WIDTH * _WARM_UP
-    return (
-        f"<h2>{html.escape(said)}</h2><svg role=img aria-label='{html.escape(name)}' width={_WIDTH} "
-        f"height={_HEIGHT}><line x1='{warm_at}' x2='{warm_at}' y2={_HEIGHT} stroke='#bbb'/>"
-        f"<polyline fill=none stroke='#06c' points='{drawn}'/></svg>"
-    )
+    median = statistics.median(values[int(len(values) * _WARM_UP) :])
+    said = f"{name}: median {median:.1f}, at most {max(values):.1f} {FIGURES[name].unit}"
+    return pages.plot(said, points, mark=_WARM_UP)
 
 
 if __name__ == "__main__":

@@ -41,3 +41,24 @@ def test_a_missed_target_is_the_exit_code_if_that_is_asked_for(
     result = testing.CliRunner().invoke(command.main, ["merge", *arguments])
     assert result.exit_code == code
     assert ("MISSED" in result.stdout) == (False in met)
+
+
+def row(value: float, baseline: float | None = None, quantity: str = "s") -> measures.Row:
+    return measures.Row("lifecycle", "edit", quantity, value, "bare", baseline)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_worse"),
+    [
+        (row(1.0), row(1.05), False),
+        (row(1.0), row(1.2), True),
+        (row(1.0, 1.0), row(2.0, 2.0), False),
+        (row(1.0, 1.0), row(1.0, 0.5), True),
+        (row(10.0, quantity="releases per second"), row(8.0, quantity="releases per second"), True),
+        (row(10.0, quantity="releases per second"), row(12.0, quantity="releases per second"), False),
+        (row(1.0, quantity="ms"), row(9.0), False),
+    ],
+    ids=["little", "worse", "both slower", "baseline faster", "fewer", "more", "another figure"],
+)
+def test_what_got_worse_by_a_tenth_is_named(before: measures.Row, now: measures.Row, is_worse: bool) -> None:
+    assert bool(measures.worse([before], [now])) is is_worse

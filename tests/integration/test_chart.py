@@ -14,6 +14,7 @@ import yaml
 from addon_operator.devcluster import handle
 from addon_operator.process import commands
 from tests.integration import charts, operator_process, operator_site
+from tests.support import rows
 
 pytestmark = pytest.mark.integration
 
@@ -84,7 +85,7 @@ def test_both_versions_of_helm_render_the_same(helms: Mapping[str, pathlib.Path]
         assert rendered[0] == rendered[1]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("values", "words"),
     [
         ({"replica": 2}, ["replica"]),
@@ -121,7 +122,6 @@ def test_both_versions_of_helm_render_the_same(helms: Mapping[str, pathlib.Path]
             ["kind"],
         ),
     ],
-    ids=lambda found: "+".join(found) if isinstance(found, dict) else None,
 )
 def test_wrong_values_are_refused_with_the_name_of_the_value(
     helms: Mapping[str, pathlib.Path], values: dict[str, object], words: list[str]
@@ -157,7 +157,7 @@ def another(path: str) -> object:
             return {"name": "x"}
 
 
-@pytest.mark.parametrize("path", DEPENDENT)
+@rows.each("path", DEPENDENT)
 def test_a_value_without_the_one_that_gives_it_an_effect_is_refused(
     helms: Mapping[str, pathlib.Path], path: str
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from addon_operator.devcluster import handle
 from tests.integration import charts, operator_process
+from tests.support import rows
 
 pytestmark = pytest.mark.integration
 
@@ -221,7 +222,7 @@ def test_charts_are_kept_in_a_volume_and_their_credentials_are_mounted(helm: pat
     assert env["CHART_CREDENTIALS"] == f"{mount['mountPath']}/{item['path']}"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("values", "words"),
     [
         (IMAGE | GIT, ["modules.image, modules.git are all set"]),
@@ -245,7 +246,6 @@ def test_charts_are_kept_in_a_volume_and_their_credentials_are_mounted(helm: pat
         ({"releaseNamespaces": ["*", "edge"]}, ['"*" alone']),
         ({"releaseNamespaces": ["*"], "rbac.modules": "namespace-admin"}, ["cluster-admin"]),
     ],
-    ids=str,
 )
 def test_wrong_values_are_refused(helm: pathlib.Path, values: dict[str, object], words: list[str]) -> None:
     said = charts.refusal(helm, values)

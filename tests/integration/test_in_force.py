@@ -4,7 +4,7 @@ import os
 import pathlib
 import re
 import textwrap
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import pytest
@@ -47,9 +47,9 @@ def test_a_hook_that_hangs_holds_its_own_module_alone_until_somebody_ends_it(
     site.first_retry = 0.2
     every_second = {"schedule": [{"name": "often", "crontab": "* * * * * *", "allowFailure": True}]}
     site.hook(module(site, "010-web"), "tick.sh", every_second, f"[[ -e {gate} ]] || sleep 1000")
-    module(site, "010-api")
+    site.hook(module(site, "010-api"), "slow.sh", {"beforeHelm": 1}, f"[[ ! -e {wait} ]] || sleep 1000")
     operator = site.start().wait_ready()
-    operator.wait_until(lambda: site.labels() == ["tick.sh often"], "the hook hangs")
+    operator.wait_until(lambda: "tick.sh often" in site.labels(), "the hook hangs")
 
     site.config(web="color: red", api="color: red")
     operator.wait_until(lambda: site.data("api") == {"color": "red"}, "the other module has its edit")
@@ -82,15 +82,14 @@ def test_a_hook_that_hangs_holds_its_own_module_alone_until_somebody_ends_it(
     assert "module_edit_waiting_seconds" not in operator.metrics().names()
 
     # A hook of a run that hangs is said, too, without an edit that waits.
-    site.hook(site.modules / "010-api", "slow.sh", {"beforeHelm": 1}, f"[[ ! -e {wait} ]] || sleep 1000")
-    operator.stop()
     wait.touch()
-    operator = site.start()
+    assert site.command("module", "run", "api").returncode == 0
     said = "its hook slow.sh has been running since "
     operator.wait_until(lambda: said in shown.condition("api", "Ready")["message"], "the run says so")
     assert said in site.command("module", "list", "-o", "wide").stdout
 
 
+@pytest.mark.slow
 def test_a_wrong_section_holds_its_own_module_alone(site: operator_site.Site) -> None:
     module(site, "010-web")
     module(site, "020-api")
@@ -132,6 +131,8 @@ def test_a_section_that_is_wrong_at_a_start_holds_its_own_module_alone(site: ope
     said = shown.condition("web", "Ready")
     assert said["status"] == "False"
     assert "key 'web'" in said["message"]
+    for text in (operator.get("/").text.replace("&#x27;", "'"), site.command("module", "list").stdout):
+        assert "key 'web', line " in text
     assert (site.data("web"), site.data("new")) == ({"color": "green"}, None), "each is as it was"
     assert operator.metrics().total("config_values_errors_total") == 1
     site.kubectl("delete", "configmap", "web")
@@ -263,7 +264,8 @@ def test_a_restart_makes_no_module_red_whose_chart_refuses_upgrades(
     site.kubectl("delete", "-f", str(definition))
 
 
-def test_a_newer_wish_ends_a_call_of_helm_whose_own_hook_gets_nowhere(site: operator_site.Site) -> None:
+def with_job(site: operator_site.Site) -> pathlib.Path:
+    """A module whose chart has a hook of Helm where its values name an image; no node takes its pod."""
     web = module(site, "010-web")
     job = """\
         {{- if .Values.web.image }}
@@ -282,8 +284,24 @@ def test_a_newer_wish_ends_a_call_of_helm_whose_own_hook_gets_nowhere(site: oper
         """
     (web / "templates" / "job.yaml").write_text(textwrap.dedent(job))
     (web / "values.yaml").write_text('web: {color: green, image: ""}\nwebEnabled: true\n')
-    operator = site.start(WATCH_MODULES="yes").wait_ready()
+    return web
 
+
+def tell(site: operator_site.Site, pod: str, status: dict[str, object]) -> None:
+    """The status of a pod, as a kubelet tells it."""
+    patch = orjson.dumps({"status": status}).decode()
+    site.kubectl("patch", "pod", pod, "--subresource=status", "-p", patch)
+
+
+RUNNING: Final[dict[str, object]] = {"containerStatuses": [{
+    "name": "migrate", "image": "x", "imageID": "x", "ready": True, "restartCount": 0,
+    "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+}]}  # fmt: skip
+
+
+def test_a_newer_wish_ends_a_call_of_helm_whose_own_hook_gets_nowhere(site: operator_site.Site) -> None:
+    with_job(site)
+    operator = site.start().wait_ready()
     site.config(web="{color: red, image: mistyped}")
     operator.wait_until(
         lambda: site.objects("pods", labelSelector="job-name=migrate"), "Helm waits for its hook"
@@ -291,44 +309,42 @@ def test_a_newer_wish_ends_a_call_of_helm_whose_own_hook_gets_nowhere(site: oper
     site.config(web="{color: blue, image: mistyped}")
     operator.wait_until(lambda: len(pods_made(site)) == 2, "the call is ended, and another one is made")
     operator.wait_logged("the call of Helm is ended for a newer wish: Job migrate: ", "pod migrate-")
-    site.chart(web, {"color": "{{ .Values.web.color }}", "is-new": "so"})
-    operator.wait_until(lambda: len(pods_made(site)) == 3, "a changed chart ends it, too")
 
     (pod,) = operator.wait_until(lambda: hook_pods(site), "the hook of the last call")
-    running = {"containerStatuses": [{
-        "name": "migrate", "image": "x", "imageID": "x", "ready": True, "restartCount": 0,
-        "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
-    }]}  # fmt: skip
     name = pod["metadata"]["name"]
-    site.kubectl(
-        "patch", "pod", name, "--subresource=status", "-p", orjson.dumps({"status": running}).decode()
-    )
+    tell(site, name, RUNNING)
     site.config(web='{color: white, image: ""}')
     waits = f"Helm waits for its hook Job migrate: pod {name} works"
     operator.wait_until(
         lambda: waits in (waiting_row(site, "web") or {"editWaits": ""})["editWaits"],
         "a hook that works is let end",
     )
-    succeeded = {"status": {"phase": "Succeeded"}}
-    site.kubectl("patch", "pod", name, "--subresource=status", "-p", orjson.dumps(succeeded).decode())
-    operator.wait_until(
-        lambda: site.data("web") == {"color": "white", "is-new": "so"}, "then the edit is applied"
-    )
+    ran = site.command("module", "run", "web", "--now", "--wait")
+    assert ran.returncode == 0, ran.stderr
+    operator.wait_until(lambda: site.data("web") == {"color": "white"}, "not with --now")
     operator.wait_until(lambda: site.module_rows()["web"]["state"] == "Ready", "and the record is right")
     assert site.deployed() == {"web": max(site.revisions().values())}
 
-    site.config(web="{color: black, image: mistyped}")
-    operator.wait_until(lambda: len(pods_made(site)) == 4, "Helm waits for its hook again")
+
+@pytest.mark.slow
+def test_a_changed_chart_ends_a_call_of_helm_and_an_edit_is_applied_when_a_hook_that_works_has_ended(
+    site: operator_site.Site,
+) -> None:
+    web = with_job(site)
+    operator = site.start(WATCH_MODULES="yes").wait_ready()
+    site.config(web="{color: blue, image: mistyped}")
+    operator.wait_until(lambda: len(pods_made(site)) == 1, "Helm waits for its hook")
+    site.chart(web, {"color": "{{ .Values.web.color }}", "is-new": "so"})
+    operator.wait_until(lambda: len(pods_made(site)) == 2, "a changed chart ends it")
     (pod,) = operator.wait_until(lambda: hook_pods(site), "its pod")
-    name = pod["metadata"]["name"]
-    site.kubectl(
-        "patch", "pod", name, "--subresource=status", "-p", orjson.dumps({"status": running}).decode()
-    )
-    site.config(web='{color: green, image: ""}')
+    tell(site, pod["metadata"]["name"], RUNNING)
+    site.config(web='{color: white, image: ""}')
     operator.wait_until(lambda: waiting_row(site, "web"), "it works, and the edit waits for it")
-    ran = site.command("module", "run", "web", "--now", "--wait")
-    assert ran.returncode == 0, ran.stderr
-    operator.wait_until(lambda: site.data("web") == {"color": "green", "is-new": "so"}, "not with --now")
+    tell(site, pod["metadata"]["name"], {"phase": "Succeeded"})
+    wanted = {"color": "white", "is-new": "so"}
+    operator.wait_until(lambda: site.data("web") == wanted, "then the edit is applied")
+    operator.wait_until(lambda: site.module_rows()["web"]["state"] == "Ready", "and the record is right")
+    assert site.deployed() == {"web": max(site.revisions().values())}
 
 
 def test_what_others_make_of_records_and_module_objects_is_seen_and_put_right(

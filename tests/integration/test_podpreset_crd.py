@@ -10,6 +10,7 @@ import pytest
 from addon_operator.devcluster import api, layout, pytest_plugin
 from addon_operator.podpreset import merge, model
 from tests.integration import admitting, cluster_objects
+from tests.support import rows
 from tests.unit.podpreset import cases
 
 pytestmark = pytest.mark.integration
@@ -71,13 +72,13 @@ def without_nulls(value: object) -> object:
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("spec", cases.ACCEPTED)
+@rows.each("spec", cases.ACCEPTED)
 def test_a_valid_spec_is_accepted_and_nothing_of_it_is_pruned(create: Create, spec: cases.Spec) -> None:
     answer = create_preset(create, spec)
     assert answer.get("spec") == without_nulls(spec), answer.get("message")
 
 
-@pytest.mark.parametrize("case", cases.REFUSED)
+@rows.each("case", cases.REFUSED)
 def test_an_invalid_spec_is_refused_with_place_and_reason(create: Create, case: cases.Refused) -> None:
     answer = create_preset(create, case.spec)
     assert answer["kind"] == "Status", "the API server accepted it"
@@ -142,7 +143,7 @@ def test_the_definition_is_accepted_without_warnings(crd: pytest_plugin.DevClust
     assert applied.stderr == ""
 
 
-@pytest.mark.parametrize("spec", [case for case in cases.ACCEPTED if case.id not in NOT_COMPARED])
+@rows.each("spec", [case for case in cases.ACCEPTED if case.id not in NOT_COMPARED])
 def test_what_a_preset_adds_is_equal_to_itself_after_the_api_servers_defaults(
     create: Create, spec: cases.Spec
 ) -> None:

@@ -32,41 +32,60 @@ def auth(password: str) -> str:
     return f"auth: {{password: {password}}}\n"
 
 
-def test_the_secret_lies_over_the_config_map_and_below_patches_of_hooks(site: operator_site.Site) -> None:
+def hook_writes(site: operator_site.Site, directory: str) -> None:
+    """A module whose hook writes to the ConfigMap what the Secret has, too."""
+    path = module(site, directory)
+    patch = [
+        {"op": "test", "path": "/db/auth/password", "value": "s3cret-db"},
+        {"op": "replace", "path": "/db/auth/password", "value": "by-hook"},
+        {"op": "add", "path": "/db/auth/user", "value": "by-hook"},
+    ]
+    site.hook(
+        path, "write.sh", {"beforeHelm": 1}, f"echo '{json.dumps(patch)}' > $CONFIG_VALUES_JSON_PATCH_PATH"
+    )
+
+
+def test_the_secret_lies_over_the_config_map_below_patches_of_hooks_and_its_edits_run_what_they_change(
+    site: operator_site.Site,
+) -> None:
     patch = [{"op": "add", "path": "/web/size", "value": 3}]
     path = module(site)
     site.hook(path, "size.sh", {"beforeHelm": 1}, f"echo '{json.dumps(patch)}' > $VALUES_JSON_PATCH_PATH")
+    module(site, "020-api")
+    hook_writes(site, "030-db")
     site.config(web="color: red\nsize: 1\nauth: {user: root}\n")
-    site.secret(web="size: 2\n" + auth("s3cret-one"))
-    site.start().wait_ready()
+    site.secret(web="size: 2\n" + auth("s3cret-one"), db=auth("s3cret-db"))
+    operator = site.start().wait_ready().wait_idle()
     assert seen(site) == {
         "color": "red",
         "size": 3,
         "auth": {"user": "root", "password": "s3cret-one"},
     }
-    (run,) = site.runs()
+    (run,) = [each for each in site.runs() if each.hook == "size.sh"]
     assert run.config["web"] == {
         "color": "red", "size": 2, "auth": {"user": "root", "password": "s3cret-one"}
     }  # fmt: skip
 
+    # What a hook writes goes below the Secret, which is never copied.
+    assert seen(site, "db") == {"color": "green", "auth": {"user": "by-hook", "password": "s3cret-db"}}
+    written = site.data(operator_site.CONFIG_MAP)
+    assert written is not None
+    assert "s3cret" not in str(written)
+    assert "user: by-hook" in written["db"]
+    assert "changes /db/auth/password without effect: Secret" in operator.log
 
-def test_edits_of_the_secret_run_what_they_change_and_an_empty_one_falls_back(
-    site: operator_site.Site,
-) -> None:
-    module(site)
-    module(site, "020-api")
-    operator = site.start().wait_ready()
-    site.secret(web=auth("s3cret-one"))
-    operator.wait_until(lambda: "s3cret-one" in str(seen(site)), "the new Secret is in force")
-    site.secret(web=auth("s3cret-two"))
-    operator.wait_until(lambda: "s3cret-two" in str(seen(site)), "the edit is in force")
-    operator.wait_idle()
-    assert site.revisions() == {"web": 3, "api": 1}
-    site.secret(web=None)
+    # An edit runs what it changes, and where nothing is left the ConfigMap counts.
+    before = site.revisions()
+    site.secret(api=auth("s3cret-one"))
+    operator.wait_until(lambda: "s3cret-one" in str(seen(site, "api")), "the new section is in force")
+    site.secret(api=auth("s3cret-two"))
+    operator.wait_until(lambda: "s3cret-two" in str(seen(site, "api")), "the edit is in force")
+    site.secret(api=None)
     fallen = {"color": "green", "auth": {"user": "admin"}}
-    operator.wait_until(lambda: seen(site) == fallen, "it falls back")
+    operator.wait_until(lambda: seen(site, "api") == fallen, "it falls back")
     operator.wait_idle()
-    assert site.revisions() == {"web": 4, "api": 1}
+    assert site.revisions() == {**before, "api": 4}
+    assert "s3cret" not in operator.log
 
 
 def test_a_wrong_edit_of_the_secret_is_refused_without_its_values(site: operator_site.Site) -> None:
@@ -148,30 +167,6 @@ def test_a_restart_with_an_unchanged_secret_makes_no_revision_and_starts_no_helm
     site.start().wait_ready().wait_idle()
     assert site.revisions() == {"web": 1}
     assert site.helm_calls() == calls
-
-
-def test_what_a_hook_writes_goes_below_the_secret_which_is_never_copied(site: operator_site.Site) -> None:
-    path = module(site)
-    patch = [
-        {"op": "test", "path": "/web/auth/password", "value": "s3cret-one"},
-        {"op": "replace", "path": "/web/auth/password", "value": "by-hook"},
-        {"op": "add", "path": "/web/auth/user", "value": "by-hook"},
-    ]
-    site.hook(
-        path, "write.sh", {"beforeHelm": 1}, f"echo '{json.dumps(patch)}' > $CONFIG_VALUES_JSON_PATCH_PATH"
-    )
-    site.secret(web=auth("s3cret-one"))
-    operator = site.start().wait_ready()
-    assert seen(site) == {
-        "color": "green",
-        "auth": {"user": "by-hook", "password": "s3cret-one"},
-    }
-    written = site.data(operator_site.CONFIG_MAP)
-    assert written is not None
-    assert "s3cret" not in str(written)
-    assert "user: by-hook" in written["web"]
-    assert "changes /web/auth/password without effect: Secret" in operator.log
-    assert "s3cret" not in operator.log
 
 
 @pytest.mark.slow

@@ -89,7 +89,7 @@ def test_what_a_module_in_maintenance_has_stays_its_own_also_over_a_restart(
     assert "belongs to db" in site.command("module", "describe", "web").stdout
     operator.stop()
     (web / "templates" / "dropped.yaml").unlink()
-    operator = site.start().wait_ready().wait_idle()
+    operator = site.start(DRIFT_MODE="correct").wait_ready().wait_idle()
     assert site.deployed() == {"web": 3, "db": 1}
     assert (site.data("both"), owner(site, "both")) == ({"of": "db"}, "db")
     assert [uid(site, name) for name in ("both", "dropped")] == before
@@ -102,6 +102,14 @@ def test_what_a_module_in_maintenance_has_stays_its_own_also_over_a_restart(
     operator.wait_until(lambda: site.data("both") == {"of": "db"}, "it is healed")
     operator.wait_idle()
     assert (site.revisions(), uid(site, "dropped")) == ({"web": 3, "db": 1}, before[1])
+    # The module whose it is puts it right, and the other one does not.
+    for name in ("both", "web"):
+        site.patch("configmap", name, {"data": {"of": "somebody", "a": "somebody"}})
+    operator.wait_until(lambda: site.data("web") == {"a": "c", "of": "somebody"}, "the other one's own is")
+    operator.wait_until(lambda: (site.data("both") or {})["of"] == "db", "it is as its module has it")
+    operator.wait_idle()
+    assert "only" not in (site.data("both") or {})
+    assert owner(site, "both") == "db"
     operator.stop()
 
 

@@ -110,14 +110,15 @@ def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> 
     module = write(site)
     shared = _SHARED.replace("NAMESPACE", site.namespace).replace("NAME", site.namespace)
     (module / "templates" / "shared.yaml").write_text(shared)
-    operator = run(site, WATCH_MODULES="yes")
+    (module / "templates" / "claim.yaml").write_text(_CLAIM)
+    operator = run(site, WATCH_MODULES="yes", REMOVAL_DATA="delete")
 
     def uids() -> list[str]:
         path = "--output=jsonpath={.metadata.uid}"
         kinds = (("clusterrole", site.namespace), ("configmap", "fixed"))
         return [site.kubectl("get", *each, path) for each in kinds]
 
-    before = uids()
+    before, claim = uids(), site.get("pvc", "data")["metadata"]["uid"]
     say(module, namespace=edge, createNamespace=True)
     operator_process.wait_until(
         lambda: site.revisions() == {} and records(site, edge) == {"web": 1}, "the release moves"
@@ -126,6 +127,10 @@ def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> 
     assert "web" in names(site, edge)
     assert names(site, site.namespace) == {"fixed"}
     assert uids() == before
+    # The data stays where it is: nobody asked that it goes.
+    kept = site.get("pvc", "data")["metadata"]
+    assert (kept["uid"], kept["labels"]["addon-operator.io/kept-from"]) == (claim, "web")
+    assert "deletionTimestamp" not in kept
     say(module, namespace=edge, releaseName="front")
     operator_process.wait_until(lambda: records(site, edge) == {"front": 1}, "the release has its new name")
     operator.wait_idle()
@@ -141,6 +146,8 @@ def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> 
     assert names(site, site.namespace) == {"web", "fixed"}
     assert names(site, edge) == set()
     assert uids() == before
+    back = site.get("pvc", "data")["metadata"]
+    assert (back["uid"], "addon-operator.io/kept-from" in back["labels"]) == (claim, False)
     operator.stop()
     site.delete("clusterrole", site.namespace)
 

@@ -14,6 +14,12 @@ kind: PersistentVolumeClaim
 metadata: {name: "{{ .Release.Name }}-data"}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 """
+PASSWORD = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: "{{ .Release.Name }}-password"}
+stringData: {password: {{ randAlphaNum 16 | quote }}}
+"""
 
 
 def test_a_purge_and_a_delete_are_warnings_and_events(site: operator_site.Site) -> None:
@@ -23,7 +29,11 @@ def test_a_purge_and_a_delete_are_warnings_and_events(site: operator_site.Site) 
     (web / "templates" / "things.yaml").write_text(definitions.definition(group, "things", "v1"))
     api = site.module("020-api", {"color": "green"})
     (api / "module.yaml").write_text("removal: {data: delete}\n")
-    (api / "templates" / "claim.yaml").write_text(CLAIM)
+    (api / "templates" / "claim.yaml").write_text(f"{CLAIM}---\n{PASSWORD}")
+    # A chart as its authors publish it.
+    (api / "chart").mkdir()
+    for part in ("Chart.yaml", "templates"):
+        (api / part).rename(api / "chart" / part)
     site.config(**{"global": "a: 1"})
     site.start().wait_ready().stop()
     kind = site.get("crd", f"things.{group}")["metadata"]["uid"]
@@ -35,6 +45,7 @@ def test_a_purge_and_a_delete_are_warnings_and_events(site: operator_site.Site) 
     operator = site.start(REMOVAL_DATA="delete").wait_ready().wait_idle()
     operator.wait_until(lambda: site.revisions() == {"web": 2, "backend": 1}, "it is purged")
     assert "deletionTimestamp" not in site.get("pvc", "api-data")["metadata"]
+    assert site.get("secret", "api-password")["metadata"]["labels"]["addon-operator.io/kept-from"] == "api"
     operator.wait_logged("its directory is gone while another module is new")
     line = operator.wait_logged("release api is purged: no module directory explains it")
     assert "level=warn" in line

@@ -233,6 +233,8 @@ class _Recording:
         if module is None or module.problem or not module.has_chart:
             return [self._outlined(each) for each in kept]
         rendered = await self._rendered(module, blind)
+        if rendered is not None and rendered.manifests:
+            await self._rename(name, rendered.manifests)
         return [await asyncio.to_thread(self._recorded, each, rendered) for each in kept]
 
     async def _presence(self, name: str, kept: Sequence[kept_revisions.KeptRevision]) -> None:
@@ -247,16 +249,30 @@ class _Recording:
                 await self._note(resource, namespace, is_there=resource not in gone)
 
     async def _note(self, resource: manifests.ManifestResource, namespace: str, *, is_there: bool) -> None:
-        try:
-            kind = await self._parts.kinds.find(resource.kind, resource.api_version)
-        except api_errors.KubernetesError:
+        if (path := await self._path(resource, namespace)) is None:
             return
-        place = (resource.namespace or namespace) if kind.namespaced else None
-        path = kind.path(namespace=place, name=resource.name)
         if is_there:
             self._objects.setdefault(path, {"metadata": {"name": resource.name}})
         else:
             self._absent.append(path)
+
+    async def _path(self, resource: manifests.ManifestResource, namespace: str) -> str | None:
+        try:
+            kind = await self._parts.kinds.find(resource.kind, resource.api_version)
+        except api_errors.KubernetesError:
+            return None
+        place = (resource.namespace or namespace) if kind.namespaced else None
+        return kind.path(namespace=place, name=resource.name)
+
+    async def _rename(self, name: str, rendered: Sequence[str]) -> None:
+        """Have what is noted of objects whose names have values in them be noted by their stand-ins."""
+        namespace = self._manager.places.of(name).namespace
+        for real, stood_in in await asyncio.to_thread(recorded_manifests.renamed, *rendered):
+            path, other = await self._path(real, namespace), await self._path(stood_in, namespace)
+            if other is not None and self._objects.pop(path or "", None) is not None:
+                self._objects[other] = {"metadata": {"name": stood_in.name}}
+            elif other is not None and path in self._absent:
+                self._absent[self._absent.index(path)] = other
 
     async def _rendered(self, module: model.Module, blind: plan_sources.PlanSources) -> "_Rendered | None":
         inputs: tuple[release.Checksum, ...] = ()

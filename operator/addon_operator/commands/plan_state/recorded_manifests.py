@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from addon_operator.commands.plan_state import hidden_values
 from addon_operator.documents import manifest_diff, yaml_writing
+from addon_operator.modules import manifests
 
 _PARTS: Final = ("data", "stringData")
 _SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
@@ -140,6 +141,19 @@ class Recorder:
             ]
             return [self._value(*each) for each in zip(value, *others, strict=True)]
         return value if value is None or isinstance(value, bool) else _hidden()
+
+
+def renamed(real: str, stood_in: str) -> list[tuple[manifests.ManifestResource, manifests.ManifestResource]]:
+    """Return the objects that are called otherwise in a render with stand-ins, each with what it is there."""
+    parsed = [list(manifest_diff.parse(each)) for each in (real, stood_in)]
+    if len(parsed[0]) != len(parsed[1]):
+        return []
+    found = []
+    for one, other in zip(*parsed, strict=True):
+        if one.key.kind == other.key.kind and one.key != other.key and one.body and other.body:
+            pair = manifests.resource_of(one.body), manifests.resource_of(other.body)
+            found += [(had, has) for had, has in [pair] if had and has]
+    return found
 
 
 def _hidden() -> str:

@@ -81,3 +81,10 @@ def test_of_an_unknown_release_only_the_names_of_objects_stay() -> None:
     assert "hunter2" not in text
     assert "\ndata" not in text
     assert rendering.manifest_checksum(text) != rendering.manifest_checksum(manifest("x"))
+
+
+def test_what_is_called_otherwise_with_stand_ins_is_known() -> None:
+    text = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n---\napiVersion: v1\nkind: Pod\n"
+    found = recorded_manifests.renamed(text % "named-4711", text % "named-stand-in")
+    assert [(had.name, has.name) for had, has in found] == [("named-4711", "named-stand-in")]
+    assert recorded_manifests.renamed(text % "a", "") == []

@@ -162,22 +162,15 @@ class ModuleStates:
 
     def note_hook(self, name: names.ModuleName, told: str) -> None:
         """Note for which of its own hooks Helm waits; with an empty text, for none."""
-        if (state := self._states.get(name)) is not None and state.helm_hook != told:
-            state.helm_hook = told
-            self._explain(state)
+        self._know(name, "helm_hook", told)
 
     def note_running(self, name: names.ModuleName, told: str) -> None:
         """Note which of its hooks its run has been at for a while; with an empty text, none."""
-        if (state := self._states.get(name)) is not None and state.runs_hook != told:
-            state.runs_hook = told
-            self._explain(state)
+        self._know(name, "runs_hook", told)
 
     def note_leaving(self, name: names.ModuleName, leaving: str) -> None:
         """Note which objects of its release wait for finalizers; with an empty text, none do any more."""
-        state = self._states.get(name)
-        if state is not None and state.leaving != leaving:
-            state.leaving = leaving
-            self._explain(state)
+        self._know(name, "leaving", leaving)
 
     def will_retry(self, name: names.ModuleName, at: float | None, tries: int = 1) -> None:
         """Note when what failed of the module so often is tried again, in seconds since the epoch.
@@ -242,10 +235,7 @@ class ModuleStates:
 
     def hold_back(self, name: names.ModuleName, held: windows.HeldBack | None) -> None:
         """Note what of a module waits for a window; of a release without a module, nobody looks here."""
-        if (state := self._states.get(name)) is not None:
-            state.held_back = held
-            if state.discovered:
-                self._tell(engine_state.ModuleChanged(state))
+        self._know(name, "held_back", held)
 
     def blame(self, wrong: Mapping[str, str]) -> None:
         """Note what is wrong with values that are not in force, by the key in ConfigMap or Secret."""
@@ -293,27 +283,23 @@ class ModuleStates:
 
     def note_health(self, name: names.ModuleName, health: module_health.ModuleHealth | None) -> None:
         """Note how the resources of a module are; ``None`` if that is not known."""
-        state = self._states.get(name)
-        if state is not None and state.health != health:
-            state.health = health
-            if state.discovered:
-                self._tell(engine_state.ModuleChanged(state))
+        self._know(name, "health", health)
 
     def note_drift(self, name: names.ModuleName, report: drift_report.DriftReport | None) -> None:
         """Note what somebody changed of the resources of a module; ``None`` if that is not known."""
-        state = self._states.get(name)
-        if state is not None and state.drift != report:
-            state.drift = report
-            if state.discovered:
-                self._tell(engine_state.ModuleChanged(state))
+        self._know(name, "drift", report)
 
     def note_kept(self, name: names.ModuleName, kept: tuple[left_objects.Kept, ...]) -> None:
         """Note what stays of what the releases of a module had."""
+        self._know(name, "kept", kept)
+
+    def _know(self, name: names.ModuleName, field: str, value: object) -> None:
+        """Set a field of a module's state; without a module, nobody looks there."""
         state = self._states.get(name)
-        if state is not None and state.kept != kept:
-            state.kept = kept
+        if state is not None and getattr(state, field) != value:
+            setattr(state, field, value)
             if state.discovered:
-                self._tell(engine_state.ModuleChanged(state))
+                self._explain(state)
 
     def await_cure(self, name: names.ModuleName, cure: Sequence[str]) -> None:
         """Note what the next try of a module waits for besides its time."""

@@ -126,7 +126,6 @@ _OF_HOOKS: Final = NewsKind(
     key="hookFails",
     began="has trouble with its hooks",
     over="has no trouble with its hooks any more",
-    no_longer="has no trouble with its hooks any more",
     since="Its hooks have not worked since",
     follows="It goes on by itself when that is mended",
     is_usual=True,
@@ -173,7 +172,6 @@ HELD_BACK: Final = FindingKind(
         key="heldBack",
         began="waits for a window",
         over="no longer waits for a window",
-        no_longer="no longer waits for a window",
         since="It has waited since",
     ),
 )

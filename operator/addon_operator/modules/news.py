@@ -18,7 +18,7 @@ class NewsKind:
     over: str = ""
     """What stands there when it is over; empty if it never is."""
     no_longer: str = ""
-    """What stands there when it is over because the module is off."""
+    """What stands there when it is over because the module is off; empty if that is the same."""
     since: str = ""
     """What stands before the time at which it began."""
     follows: str = ""
@@ -40,13 +40,11 @@ FAILED: Final = NewsKind(
     since="It has failed since",
     is_usual=True,
 )
-ROLLED_BACK: Final = NewsKind(
+ROLLED_BACK: Final = dataclasses.replace(
+    FAILED,
     key="rolledBack",
     began="was rolled back",
-    over="works again",
-    no_longer="no longer fails",
     since="The upgrade failed, and the release went back to the last revision that worked, at",
-    is_usual=True,
 )
 UPGRADED: Final = NewsKind(key="upgraded", began="was upgraded", since="It was upgraded at")
 RECOVERED: Final = NewsKind(key="recovered", is_usual=True)

@@ -8,7 +8,7 @@ from addon_operator.engine import module_states, state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import suspension
-from addon_operator.modules import model, module_config
+from addon_operator.modules import findings, model, module_config
 from addon_operator.modules.health import module_health, resource_health
 from addon_operator.values.schema import schema_violations
 
@@ -224,3 +224,19 @@ def test_each_hook_has_a_field_manager_of_its_own_that_the_api_server_takes() ->
     assert len(field_manager(long).encode()) <= 128
     assert field_manager(long).startswith("addon-operator:web/üü")
     assert field_manager(long) != field_manager(other)
+
+
+def test_what_is_known_before_the_first_discovery_is_told_with_it(
+    states: module_states.ModuleStates, reported: list[str]
+) -> None:
+    states.note_leaving(WEB, "it waits for finalizers")
+    states.note(WEB, findings.CHART_LOST, "put Chart.yaml back")
+    assert (reported, states[WEB].reason) == ([], "not discovered yet")
+    discover(states, enabled=True)
+    assert len(reported) == 1
+    assert states[WEB].reason == "because; it waits for finalizers"
+    states.note(WEB, findings.CHART_LOST, "put Chart.yaml back")
+    assert len(reported) == 1, "it is no news"
+    states.note(WEB, findings.CHART_LOST)
+    assert len(reported) == 2
+    assert states[WEB].found() == []

@@ -105,7 +105,7 @@ def _what(item: Item) -> str:
         return f"{item.module} {item.kind.began}{revision}{f', {item.times} times' if item.times > 1 else ''}"
     lasted = f", after {duration(item.over - item.since)}"
     if item.ended:
-        return f"{item.module} {item.kind.no_longer}{lasted}: {item.ended}"
+        return f"{item.module} {item.kind.no_longer or item.kind.over}{lasted}: {item.ended}"
     return f"{item.module} {item.kind.over}{lasted}"
 
 

@@ -109,14 +109,15 @@ class Shop:
 
 @contextlib.contextmanager
 def admitting(
-    site: operator_site.Site, cluster: handle.DevCluster, **environment: str
+    site: operator_site.Site, cluster: handle.DevCluster, until_ready: bool = True, /, **environment: str
 ) -> Iterator[operator_process.OperatorProcess]:
     """An operator that is called by URL and has registered its webhooks; they are removed at the end."""
     client = api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url)
     operator = site.start(**(webhook_environment(operator_process.free_port()) | environment))
     paths = [f"{path}/addon-operator-{site.namespace}" for path in CONFIGURATIONS]
     try:
-        operator.wait_ready()
+        if until_ready:
+            operator.wait_ready()
         operator.wait_until(
             lambda: all(client.request("GET", path).is_success for path in paths), "the webhooks are there"
         )
@@ -143,10 +144,12 @@ def path_key(site: operator_site.Site) -> str:
 
 
 @contextlib.contextmanager
-def opened(site: operator_site.Site, cluster: handle.DevCluster, **environment: str) -> Iterator[Shop]:
+def opened(
+    site: operator_site.Site, cluster: handle.DevCluster, until_ready: bool = True, /, **environment: str
+) -> Iterator[Shop]:
     """An operator and a shop of its own."""
     client = api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url)
-    with admitting(site, cluster, **environment) as operator:
+    with admitting(site, cluster, until_ready, **environment) as operator:
         namespace = cluster.namespace("shop")
         try:
             yield Shop(namespace, operator, cluster, client)

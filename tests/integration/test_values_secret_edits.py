@@ -88,7 +88,7 @@ def test_what_no_secret_should_hold_changes_nothing_and_is_never_quoted(site: op
 
 
 def test_a_start_without_the_config_map_that_was_there_does_nothing_until_it_is_back(
-    site: operator_site.Site,
+    site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
     shown_sections.module(site)
     extra = site.module("030-extra", {"color": "green"})
@@ -101,14 +101,14 @@ def test_a_start_without_the_config_map_that_was_there_does_nothing_until_it_is_
     site.config(extraEnabled="true")
     site.start().wait_ready().stop()
     gone.rename(site.root / "away")
-    start_without(site, "configmap")
+    start_without(site, devcluster, "configmap")
     site.start().wait_ready().wait_until(lambda: "gone" not in site.revisions(), "what has no module goes")
     assert seen(site) == {"color": "green", "password": "s3cret-one"}
 
 
 @pytest.mark.slow
 def test_a_start_without_the_secret_that_was_there_does_nothing_until_it_is_back(
-    site: operator_site.Site,
+    site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
     shown_sections.module(site)
     shown_sections.module(site, "020-api")
@@ -121,28 +121,31 @@ def test_a_start_without_the_secret_that_was_there_does_nothing_until_it_is_back
     site.start().wait_ready().stop()
     assert seen(site) == {"color": "green", "password": "s3cret-two"}
 
-    start_without(site, "secret")
+    start_without(site, devcluster, "secret")
     assert seen(site) == {"color": "green", "password": "s3cret-two"}
 
 
-def start_without(site: operator_site.Site, kind: str) -> None:
+def start_without(site: operator_site.Site, devcluster: handle.DevCluster, kind: str) -> None:
     before, calls = site.revisions(), len(site.helm_calls())
     body = site.get(kind, operator_site.CONFIG_MAP)
     site.kubectl("delete", kind, operator_site.CONFIG_MAP)
-    operator = site.start()
-    operator.wait_until(lambda: "WaitsForConfigMap" in operator.get("/readyz").text, "it waits")
-    operator.wait_logged("is missing: it was there before")
-    runs = site.labels()
-    site.create("configmap", "bound", {"metadata": {"labels": {"bound": "yes"}}})
-    site.delete("configmap", "extra")
-    operator.wait_until(lambda: site.data("extra"), "healing goes on")
-    operator.wait_until(lambda: waits_by_its_module(site, "extra"), "its Module says so")
-    assert operator.get("/readyz").status == 503
-    assert site.revisions() == before
-    assert len(site.helm_calls()) == calls
-    assert site.labels() == runs, "no hook runs on an event"
-    site.create(kind, operator_site.CONFIG_MAP, {"data": body["data"]})
-    operator.wait_ready().stop()
+    with admitting.opened(site, devcluster, False) as shop:
+        operator = shop.operator
+        operator.wait_until(lambda: "WaitsForConfigMap" in operator.get("/readyz").text, "it waits")
+        operator.wait_logged("is missing: it was there before")
+        runs = site.labels()
+        site.create("configmap", "bound", {"metadata": {"labels": {"bound": "yes"}}})
+        site.delete("configmap", "extra")
+        operator.wait_until(lambda: site.data("extra"), "healing goes on")
+        operator.wait_until(lambda: waits_by_its_module(site, "extra"), "its Module says so")
+        shop.preset()
+        operator.wait_until(lambda: admitting.is_injected(shop, operator), "admission goes on")
+        assert operator.get("/readyz").status == 503
+        assert site.revisions() == before
+        assert len(site.helm_calls()) == calls
+        assert site.labels() == runs, "no hook runs on an event"
+        site.create(kind, operator_site.CONFIG_MAP, {"data": body["data"]})
+        operator.wait_ready().stop()
     assert before.items() - site.revisions().items() <= {("gone", 1)}
 
 

@@ -44,11 +44,6 @@ def test_edits_of_one_section_after_the_other_have_their_effect_and_no_more(
     site.config(web=None)
     operator.wait_until(lambda: site.data("web") == {"color": "green"}, "the module's own value is back")
 
-    site.uninstall("web")
-    site.config(web="note: nobody reads this")
-    operator.wait_until(lambda: site.deployed().get("web") == 1, "what was removed by hand is back")
-    assert site.data("web") == {"color": "green"}
-
     site.config(web="false")
     operator.wait_until(lambda: site.revisions() == {"api": 2}, "the word false switches it off")
 

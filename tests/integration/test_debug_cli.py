@@ -160,6 +160,7 @@ def check_renders(ask: Commands, site: operator_site.Site) -> None:
     assert SECRET not in difference
 
 
+@pytest.mark.slow
 def test_a_list_is_watched_on_a_terminal_until_ctrl_c(site: operator_site.Site) -> None:
     site.module("020-web", values="webEnabled: true\n")
     operator = site.start().wait_ready()
@@ -222,6 +223,7 @@ def test_a_module_is_run_and_tried_again_when_somebody_asks(site: operator_site.
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_stale_socket_is_replaced_and_a_starting_operator_answers(site: operator_site.Site) -> None:
     first = site.start().wait_ready()
     first.kill()

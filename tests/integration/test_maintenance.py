@@ -5,7 +5,7 @@ import json
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import module_objects, operator_site
+from tests.integration import module_objects, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -32,9 +32,7 @@ def test_a_module_in_maintenance_is_left_alone_until_that_ends(
     site.module("010-db", {"a": "b"}, values="dbEnabled: true")
     operator = site.start().wait_ready().wait_idle()
     # The first list of a kind may come later than the end of the converge.
-    operator.wait_until(
-        lambda: rows if "present" in str(rows := resource_monitor(site)["web"]) else None, "it is watched"
-    )
+    operator.wait_until(lambda: site.module_rows()["web"]["health"] == "Healthy", "it is watched")
     rows = resource_monitor(site)["web"]
     assert isinstance(rows, list)
     [row] = rows
@@ -72,19 +70,16 @@ def test_a_module_in_maintenance_is_left_alone_until_that_ends(
     assert site.revisions()["web"] == 2
     site.delete("configmap", "web")
     again.wait_metric(1, "resources_healed_total", module="web")
+    see_healed_at_the_end(site, again)
     again.stop()
 
 
-def test_a_deleted_resource_comes_back_when_maintenance_ends_without_any_other_change(
-    site: operator_site.Site,
-) -> None:
-    site.module("010-web", {"a": "b"}, values="webEnabled: true")
-    operator = site.start().wait_ready().wait_idle()
-    site.config(webMaintenance=MODE.lower())
-    operator.wait_metric(1, "mm_module_maintenance", module="web")
+def see_healed_at_the_end(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    """What was deleted comes back when the maintenance ends without any other change."""
+    site.config(dbMaintenance=MODE.lower())
+    operator.wait_metric(1, "mm_module_maintenance", module="db")
     operator.wait_idle()
-    site.delete("configmap", "web")
-    site.config(webMaintenance="")
-    operator.wait_metric(1, "resources_healed_total", module="web")
-    assert site.data("web") == {"a": "b"}
-    operator.stop()
+    site.delete("configmap", "db")
+    site.config(dbMaintenance="")
+    operator.wait_metric(1, "resources_healed_total", module="db")
+    assert site.data("db") == {"a": "b"}

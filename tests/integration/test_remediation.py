@@ -149,7 +149,7 @@ def test_a_module_is_not_ready_before_the_hooks_of_its_first_install_have_succee
     site.delete("namespace", later, waits=False)
 
 
-def test_what_holds_data_outlives_the_revision_that_brought_it_and_was_taken_back(
+def test_what_is_taken_back_goes_with_a_first_install_and_what_holds_data_outlives_its_revision(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
     claim = (
@@ -158,8 +158,21 @@ def test_what_holds_data_outlives_the_revision_that_brought_it_and_was_taken_bac
         "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n{{ end }}\n"
     )
     with_web(site, claim)
-    operator = site.start().wait_ready()
-    site.config(web="fails: true\n")
+    db = site.module("010-db", {"a": "b"}, values="dbEnabled: true\n")
+    (db / "templates" / "more.yaml").write_text(FAILING.replace(".web.", ".db."))
+    (db / "module.yaml").write_text("remediation: {rollback: true}\n")
+
+    # A first install that fails is uninstalled.
+    site.config(db="fails: true\n")
+    operator = site.start()
+    operator.wait_until(
+        lambda: modules.condition("db", "Ready")["reason"] == "RolledBack", "it is taken back"
+    )
+    operator.wait_until(lambda: site.deployed() == {"web": 1}, "nothing is left")
+    assert site.data("db") is None
+
+    site.config(db=None, web="fails: true\n")
+    modules.wait(operator, "db", Ready="True")
     operator.wait_until(
         lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is taken back"
     )
@@ -201,22 +214,6 @@ def test_what_was_taken_back_is_tried_again_when_its_cause_is_gone_also_after_a_
     modules.wait(again, "web", Ready="True")
     assert site.data("web") == {"a": "two"}
     again.stop()
-
-
-def test_a_first_install_that_fails_is_uninstalled(
-    site: operator_site.Site, modules: module_objects.Modules
-) -> None:
-    with_web(site)
-    site.config(web="fails: true\n")
-    operator = site.start()
-    operator.wait_until(
-        lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is taken back"
-    )
-    operator.wait_until(lambda: not site.revisions(), "nothing is left")
-    assert site.data("web") is None
-    site.config(web=None)
-    modules.wait(operator, "web", Ready="True")
-    operator.stop()
 
 
 DEPLOYMENT: Final = """\

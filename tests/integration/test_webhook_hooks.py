@@ -17,6 +17,7 @@ from tests.integration.guarded import binding, create, forbid, snapshots
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.slow
 def test_a_hook_answers_the_api_server(site: operator_site.Site, devcluster: handle.DevCluster) -> None:
     module = site.module("010-shop", values="shopEnabled: true\n")
     forbid(site, module)

@@ -45,7 +45,8 @@ def pulls(site: operator_site.Site) -> int:
 
 
 def state(site: operator_site.Site, module: str = "web") -> str:
-    return site.command("module", "describe", module).stdout
+    """All that an operator lists of the module."""
+    return str(site.module_rows().get(module))
 
 
 def cached(site: operator_site.Site) -> list[str]:

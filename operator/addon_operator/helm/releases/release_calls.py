@@ -127,6 +127,14 @@ class ReleaseCalls:
             self._memory.change(place, call=None)
         return record
 
+    async def end_removal(self, name: str) -> None:
+        """Do the same for a removal that has succeeded: nothing is deployed, also if its record stays.
+
+        Raises what the client raises.
+        """
+        await self.end(name)
+        self._memory.change(self._places.of(name), deployed=0, healthy=0, digests=(), failed=())
+
     async def left_by_call(self, record: release_records.Record) -> bool:
         """Say whether a call that was cut off left a record: nobody knows who wrote what it holds."""
         call = self._memory.of(self._places.of(record.revision.release)).call

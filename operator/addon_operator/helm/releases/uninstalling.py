@@ -94,7 +94,7 @@ class Uninstallation:
                 await self._delete_again(going)
             raise await failed_tries.blamed(self._records, error) from error.__cause__
         self._planner.settled(self._call.module)
-        await self._planner.calls.end(self._call.module)
+        await self._planner.calls.end_removal(self._call.module)
         if of_hooks:
             await self._clear(of_hooks, first)
         if going:
@@ -230,7 +230,7 @@ class Uninstallation:
             else:
                 await self._records.drop(each)
         self._planner.settled(self._call.module)
-        await self._planner.calls.end(self._call.module)
+        await self._planner.calls.end_removal(self._call.module)
 
     async def _delete_own(
         self, record: release_records.Record, before: release_records.Record | None = None

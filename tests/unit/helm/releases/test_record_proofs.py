@@ -10,6 +10,7 @@ import pathlib
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from addon_operator.helm import helm_errors, places, release_types
 from addon_operator.helm.releases import (
@@ -764,3 +765,20 @@ async def test_no_label_says_by_which_chart_a_secret_is_told_from_one_by_chance(
     assert await manager.remove(WEB, directory=module_dir)
     rendered = [call[2] for call in forging.helm.calls if call[0] == "template"]
     assert not [path for path in rendered if not path.endswith("/recorded")]
+
+
+async def test_what_was_removed_and_failed_since_is_installed_anew_although_its_record_stays(
+    forging: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await begun(forging)
+    await manager.ensure(asked(module_dir))
+    assert await manager.remove(WEB, keep_record=True)
+    forging.helm.fail = {"upgrade": "no", "install": "no"}
+    with pytest.raises(helm_errors.HelmError):
+        await manager.ensure(asked(module_dir, size=2))
+    for number in (1, 2):
+        forging.api.labels("web", number).pop(release.REVISION_LABEL, None)
+    forging.helm.fail = {}
+    forging.helm.calls.clear()
+    await manager.ensure(structs.replace(asked(module_dir, size=2), fresh=True))
+    assert "install" in forging.helm.verbs

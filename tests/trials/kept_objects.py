@@ -41,6 +41,8 @@ _FOREIGN: Final = ("foreign-1", "foreign-2")
 _PAUSE: Final = 0.3
 _PATIENCE: Final = 5.0
 """Seconds that a step may take until the next one is made in any case."""
+_HANDED_OVER: Final = 30.0
+"""Seconds until an object is as the chart that has it alone says."""
 _END: Final = 300.0
 """Seconds until all is ready when everything is mended; a busy machine takes a minute for a start alone."""
 _STEPS: Final = {
@@ -197,12 +199,24 @@ class _Sequence:
         self._settle(_END, until_ready=True)
         for module in self._modules:
             for word in module.objects:
-                found = self._site.find(*self._kind(word))
-                if found is None:
-                    raise _LostError(f"{word} of {module.name} is not there in the end")
-                if found.get("data", {}).get("color") not in {None, f"c{self._color}"}:
-                    raise _LostError(f"{word} of {module.name} is not as its chart: {found['data']}")
+                self._check_as_chart(module, word)
         self._current.stop()
+
+    def _check_as_chart(self, module: _Module, word: str) -> None:
+        """Raise if an object is not there, or does not become what its module's chart says.
+
+        What the later of two modules drops is put right by a comparison after its run.
+        """
+        give_up = time.monotonic() + _HANDED_OVER
+        while True:
+            found = self._site.find(*self._kind(word))
+            if found is None:
+                raise _LostError(f"{word} of {module.name} is not there in the end")
+            if found.get("data", {}).get("color") in {None, f"c{self._color}"}:
+                return
+            if time.monotonic() > give_up:
+                raise _LostError(f"{word} of {module.name} is not as its chart: {found['data']}")
+            time.sleep(_PAUSE)
 
     def _step(self) -> None:
         module, other = self._chance.sample(self._modules, 2)

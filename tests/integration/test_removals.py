@@ -359,7 +359,9 @@ def test_a_removal_that_somebody_has_to_confirm_waits_with_what_requires_it(
     site.config(dbEnabled="false")
     operator.wait_until(lambda: is_held(modules, "db"), "it waits once more")
 
-    # A command confirms it, and an annotation with the revision of the release.
+    # A command confirms it, and an annotation with the revision of the release. After a restart, a directory
+    # has to be missing for some time again.
+    operator.wait_logged("held back", "module remove gone --confirm")
     refused = site.command("module", "remove", "web", "--confirm")
     assert refused.returncode == 1
     assert "module remove db --confirm" in refused.stderr

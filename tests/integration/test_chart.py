@@ -491,7 +491,7 @@ def test_without_a_lease_the_old_operator_ends_before_a_new_one_begins(
     assert charts.env_of(deployment)["ADDON_OPERATOR_HA"] == "false"
 
 
-def test_edits_of_the_values_configmap_outlive_upgrades_and_the_release(
+def test_edits_of_the_values_configmap_outlive_upgrades_and_the_release_and_the_memory_upgrades(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:
     given = OFF | {"valuesConfigMap.create": True, "valuesConfigMap.data": {"global": "a: 1\n"}}
@@ -502,8 +502,13 @@ def test_edits_of_the_values_configmap_outlive_upgrades_and_the_release(
     chart = ("addon-operator", str(charts.CHART), "--skip-crds", charts.UNCHECKED)
     helm("install", *chart, *charts.flags(given))
     assert site.data("addon-operator") == {"global": "a: 1\n"}
+    memory = site.get("secret", "addon-operator-state")
+    assert "data" not in memory, "the chart makes it, and the operator fills it"
+    site.patch("secret", "addon-operator-state", {"stringData": {"a": "remembered"}})
     site.config(**{"global": "a: 2\n"})
     helm("upgrade", *chart, *charts.flags(given | {"service.port": 9750}))
+    same = site.get("secret", "addon-operator-state")
+    assert (same["metadata"]["uid"], len(same["data"])) == (memory["metadata"]["uid"], 1)
     assert site.data("addon-operator") == {"global": "a: 2\n"}
     helm("uninstall", "addon-operator")
     assert site.data("addon-operator") == {"global": "a: 2\n"}

@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from concurrent import futures
+from typing import Final
 
 import pytest
 
@@ -103,17 +104,26 @@ def test_a_pull_that_is_killed_leaves_nothing_that_is_used(
     assert (site.revisions(), len(pulling.cached(site))) == ({"web": 1}, 1)
 
 
+_CLAIM: Final = (
+    "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: NAME}\n"
+    "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+)
+
+
 def test_a_new_version_is_pulled_and_upgrades_and_plan_says_so_before(
     site: operator_site.Site,
     registry: chart_repositories.Registry,
-    archive: pathlib.Path,
     devcluster: handle.DevCluster,
     tmp_path: pathlib.Path,
 ) -> None:
-    registry.push(archive)
-    registry.push(chart_repositories.package(tmp_path / "upstream", devcluster.helm, "2.0.0"))
+    """What holds data stays, when the next version has it no more and when the module is disabled."""
+    of_both = {"templates/data.yaml": _CLAIM.replace("NAME", "data")}
+    of_first = {**of_both, "templates/old.yaml": _CLAIM.replace("NAME", "old")}
+    for version, files in (("1.2.3", of_first), ("2.0.0", of_both)):
+        registry.push(chart_repositories.package(tmp_path / "upstream", devcluster.helm, version, files))
     pulling.write_module(site, registry.address)
     site.start().wait_ready().wait_idle().stop()
+    claims = {name: site.get("pvc", name)["metadata"]["uid"] for name in ("data", "old")}
     pulling.write_module(site, registry.address, version="2.0.0")
     assert site.command("values", "check").returncode == 0
     assert pulling.pulls(site) == 1
@@ -121,11 +131,16 @@ def test_a_new_version_is_pulled_and_upgrades_and_plan_says_so_before(
     assert json.loads(planned.stdout)["modules"], "no word of the pull is in the way"
     assert (pulling.pulls(site), planned.returncode) == (2, 3), planned
     assert "upgrade" in planned.stdout
+    assert "PersistentVolumeClaim" in planned.stdout
     registry.stop()
-    site.start().wait_ready().wait_idle().stop()
+    operator = site.start().wait_ready().wait_idle()
     data = site.data("web-seen")
     assert data is not None
     assert (data["version"], site.revisions(), pulling.pulls(site)) == ("2.0.0", {"web": 2}, 2)
+    site.config(webEnabled="false")
+    operator.wait_until(lambda: site.revisions() == {} and site.data("web-seen") is None, "it is removed")
+    operator.stop()
+    assert {name: site.get("pvc", name)["metadata"]["uid"] for name in claims} == claims
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ of its objects as its chart has them.
 
 import base64
 import collections
+import concurrent.futures
 import dataclasses
 import gzip
 import itertools
@@ -86,6 +87,7 @@ class Result:
 @click.command()
 @click.option("--sequences", default=200, show_default=True, help="How many sequences to try.")
 @click.option("--faults", "wanted", type=int, help="Try sequences until so many faults were made, instead.")
+@click.option("--at-once", default=1, show_default=True, help="How many sequences go on side by side.")
 @click.option(
     "--seed", default=1, show_default=True, help="The seed of the first; the next has the next one."
 )
@@ -93,13 +95,16 @@ class Result:
     "--helm", type=click.Choice(["3", "4"]), default="4", show_default=True, help="With which Helm."
 )
 @click.option("--directory", type=click.Path(path_type=pathlib.Path), help="Keep modules and logs there.")
-def main(sequences: int, wanted: int | None, seed: int, helm: str, directory: pathlib.Path | None) -> None:
+def main(
+    sequences: int, wanted: int | None, at_once: int, seed: int, helm: str, directory: pathlib.Path | None
+) -> None:
     """Try sequences; the exit code is 1 if one lost something, or left something stuck."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with surroundings.control_plane() as cluster, tempfile.TemporaryDirectory() as passing:
         binary = cluster.helm if helm == "3" else helm_site.helm4_binary()
         seeds = range(seed, seed + sequences) if wanted is None else itertools.count(seed)
-        result = run(cluster, binary, directory or pathlib.Path(passing), seeds, faults_wanted=wanted)
+        root = directory or pathlib.Path(passing)
+        result = run(cluster, binary, root, seeds, faults_wanted=wanted, at_once=at_once)
     for step, count in sorted(result.steps.items()):
         click.echo(f"{count:5} {step}")
     click.echo(f"{result.sequences} sequences, {result.faults} faults, {len(result.wrong)} of them wrong")
@@ -113,28 +118,43 @@ def run(
     seeds: Iterable[int],
     *,
     faults_wanted: int | None = None,
+    at_once: int = 1,
 ) -> Result:
-    """Try one sequence for each seed, or until so many faults were made."""
+    """Try one sequence for each seed, or until so many faults were made; so many sequences ``at_once``."""
     result = Result()
-    for seed in seeds:
-        if faults_wanted is not None and result.faults >= faults_wanted:
-            break
-        began = time.monotonic()
-        site = operator_site.Site(cluster, cluster.namespace(), root / f"seed-{seed}")
-        site.first_retry = operator_site.SOON
-        site.use_helm(helm)
-        sequence = _Sequence(site, random.Random(seed))
-        try:
-            sequence.run()
-        except _LostError as error:
-            result.wrong.append(f"seed {seed}: {error}; steps: {', '.join(sequence.said)}")
-            click.echo(result.wrong[-1], err=True)
-        finally:
-            site.close()
-        result.sequences += 1
-        result.steps.update(text.partition(" ")[0] for text in sequence.said)
-        click.echo(f"seed {seed}: {len(sequence.said)} steps, {time.monotonic() - began:.0f} s", err=True)
+    # Asked for one by one: whether there are enough faults is known only when a sequence has ended.
+    pending = iter(seeds)
+
+    def work() -> None:
+        for seed in iter(lambda: next(pending, None), None):
+            if faults_wanted is not None and result.faults >= faults_wanted:
+                return
+            _try(cluster, helm, root, seed, result)
+
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        for worker in [pool.submit(work) for _ in range(at_once)]:
+            worker.result()
     return result
+
+
+def _try(
+    cluster: handle.DevCluster, helm: pathlib.Path, root: pathlib.Path, seed: int, result: Result
+) -> None:
+    began = time.monotonic()
+    site = operator_site.Site(cluster, cluster.namespace(), root / f"seed-{seed}")
+    site.first_retry = operator_site.SOON
+    site.use_helm(helm)
+    sequence = _Sequence(site, random.Random(seed))
+    try:
+        sequence.run()
+    except _LostError as error:
+        result.wrong.append(f"seed {seed}: {error}; steps: {', '.join(sequence.said)}")
+        click.echo(result.wrong[-1], err=True)
+    finally:
+        site.close()
+    result.sequences += 1
+    result.steps.update(text.partition(" ")[0] for text in sequence.said)
+    click.echo(f"seed {seed}: {len(sequence.said)} steps, {time.monotonic() - began:.0f} s", err=True)
 
 
 class _LostError(Exception):

@@ -29,7 +29,7 @@ if ASKED == ["list"]:
 if ASKED == ["config"]:
     print({config!r})
     sys.exit()
-import json  # takes as long as all of the above
+import json, pathlib  # take as long as all of the above
 
 
 def read(variable):

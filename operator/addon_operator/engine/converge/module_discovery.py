@@ -291,7 +291,7 @@ class DiscoverTask(tasks.Task):
         self.checkpoint()
         releases.windows.keep_only(decided.enabled, {*decided.deletes, *decided.purges})
         releases.keep_data(plan.may_be_renamed(observed))
-        releases.tell_strangers(decided.enabled)
+        releases.warn_of_unremembered(decided.enabled)
         self._discovery.take(observed, decided)
         self._runner.keep_only(decided.enabled)
         # Nothing of a module goes as long as its hooks are asked.

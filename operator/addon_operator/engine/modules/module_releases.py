@@ -126,7 +126,7 @@ class ModuleReleases:
         self._modes: dict[names.ModuleName, str] = {}
         self._known: dict[str, int] = {}
         self._half_removed: set[str] = set()
-        self._strangers: frozenset[str] = frozenset()
+        self._unremembered: frozenset[str] = frozenset()
         self._gone: set[str] = set()  # since the last look began
         self._working: dict[names.ModuleName, asyncio.Task[Any]] = {}
         self._letting_go = asyncio.Lock()
@@ -189,10 +189,10 @@ class ModuleReleases:
         """Return those of the releases whose modules have another one now."""
         return frozenset(each for each in releases if self._manager.places.successor(each) is not None)
 
-    def tell_strangers(self, enabled: Collection[names.ModuleName]) -> None:
+    def warn_of_unremembered(self, enabled: Collection[names.ModuleName]) -> None:
         """Say once of which disabled modules a release stays that others may have made."""
-        strangers = self._manager.strangers - {*enabled}
-        for name in sorted(strangers - self._strangers):
+        unremembered = self._manager.unremembered - {*enabled}
+        for name in sorted(unremembered - self._unremembered):
             place = self._manager.places.of(name)
             text = (
                 f"release {place} of the disabled module {name} stays: nothing is remembered of it, so "
@@ -200,7 +200,7 @@ class ModuleReleases:
                 f"{place.namespace}'"
             )
             self._tell(events.Warned(text))
-        self._strangers = strangers
+        self._unremembered = unremembered
 
     def keep_data(self, releases: Iterable[str]) -> None:
         """Let data stay when these are removed, as their modules may only be called otherwise now."""

@@ -63,24 +63,24 @@ class ReleaseManager:
     async def observe_all(self) -> dict[str, release.Revision]:
         """Return the last revision of every release that there is or whose removal is unfinished.
 
-        Without :attr:`strangers`. One list request.
+        Without :attr:`unremembered`. One list request.
         """
         records = await self._records.read_all()
         return {
             name: record.revision
             for name, record in records.items()
-            if (record.revision.exists or record.revision.half_removed) and not self._is_stranger(name)
+            if (record.revision.exists or record.revision.half_removed) and not self._is_unremembered(name)
         }
 
     @property
-    def strangers(self) -> frozenset[str]:
+    def unremembered(self) -> frozenset[str]:
         """Modules of whose release others may have written all there is: nothing is remembered of it.
 
         An installation takes it over; a removal, with its hooks, does not begin because of it.
         """
-        return frozenset(filter(self._is_stranger, self._records.known))
+        return frozenset(filter(self._is_unremembered, self._records.known))
 
-    def _is_stranger(self, name: str) -> bool:
+    def _is_unremembered(self, name: str) -> bool:
         is_remembered = bool(self._records.memory.of(self.places.of(name)).life)
         return self._records.others_write(name) and self.places.is_of_module(name) and not is_remembered
 

@@ -159,7 +159,7 @@ class Releases(module_releases.ModuleReleases):
         return frozenset()
 
     @override
-    def tell_strangers(self, enabled: Iterable[ModuleName]) -> None:
+    def warn_of_unremembered(self, enabled: Iterable[ModuleName]) -> None:
         pass
 
 

@@ -88,6 +88,7 @@ class Result:
 @click.option("--sequences", default=200, show_default=True, help="How many sequences to try.")
 @click.option("--faults", "wanted", type=int, help="Try sequences until so many faults were made, instead.")
 @click.option("--at-once", default=1, show_default=True, help="How many sequences go on side by side.")
+@click.option("--again", is_flag=True, help="Make what goes wrong again: it counts if it does so twice.")
 @click.option(
     "--seed", default=1, show_default=True, help="The seed of the first; the next has the next one."
 )
@@ -96,7 +97,14 @@ class Result:
 )
 @click.option("--directory", type=click.Path(path_type=pathlib.Path), help="Keep modules and logs there.")
 def main(
-    sequences: int, wanted: int | None, at_once: int, seed: int, helm: str, directory: pathlib.Path | None
+    sequences: int,
+    wanted: int | None,
+    at_once: int,
+    seed: int,
+    helm: str,
+    directory: pathlib.Path | None,
+    *,
+    again: bool,
 ) -> None:
     """Try sequences; the exit code is 1 if one lost something, or left something stuck."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -104,7 +112,7 @@ def main(
         binary = cluster.helm if helm == "3" else helm_site.helm4_binary()
         seeds = range(seed, seed + sequences) if wanted is None else itertools.count(seed)
         root = directory or pathlib.Path(passing)
-        result = run(cluster, binary, root, seeds, faults_wanted=wanted, at_once=at_once)
+        result = run(cluster, binary, root, seeds, faults_wanted=wanted, at_once=at_once, again=again)
     for step, count in sorted(result.steps.items()):
         click.echo(f"{count:5} {step}")
     click.echo(f"{result.sequences} sequences, {result.faults} faults, {len(result.wrong)} of them wrong")
@@ -119,8 +127,12 @@ def run(
     *,
     faults_wanted: int | None = None,
     at_once: int = 1,
+    again: bool = False,
 ) -> Result:
-    """Try one sequence for each seed, or until so many faults were made; so many sequences ``at_once``."""
+    """Try one sequence for each seed, or until so many faults were made; so many sequences ``at_once``.
+
+    With ``again``, one that goes wrong is made once more, and counts if it goes wrong then, too.
+    """
     result = Result()
     # Asked for one by one: whether there are enough faults is known only when a sequence has ended.
     pending = iter(seeds)
@@ -129,7 +141,13 @@ def run(
         for seed in iter(lambda: next(pending, None), None):
             if faults_wanted is not None and result.faults >= faults_wanted:
                 return
-            _try(cluster, helm, root, seed, result)
+            wrong = _try(cluster, helm, root / f"seed-{seed}", seed, result)
+            if wrong and again:
+                click.echo(f"{wrong}\nIt is made again, and counts if it goes wrong once more.", err=True)
+                wrong = _try(cluster, helm, root / f"seed-{seed}-again", seed, result)
+            if wrong:
+                result.wrong.append(wrong)
+                click.echo(wrong, err=True)
 
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         for worker in [pool.submit(work) for _ in range(at_once)]:
@@ -139,22 +157,23 @@ def run(
 
 def _try(
     cluster: handle.DevCluster, helm: pathlib.Path, root: pathlib.Path, seed: int, result: Result
-) -> None:
+) -> str:
+    """Try the sequence of a seed; return what went wrong, or an empty text."""
     began = time.monotonic()
-    site = operator_site.Site(cluster, cluster.namespace(), root / f"seed-{seed}")
+    site = operator_site.Site(cluster, cluster.namespace(), root)
     site.first_retry = operator_site.SOON
     site.use_helm(helm)
-    sequence = _Sequence(site, random.Random(seed))
+    sequence, wrong = _Sequence(site, random.Random(seed)), ""
     try:
         sequence.run()
-    except _LostError as error:
-        result.wrong.append(f"seed {seed}: {error}; steps: {', '.join(sequence.said)}")
-        click.echo(result.wrong[-1], err=True)
+    except (_LostError, AssertionError) as error:
+        wrong = f"seed {seed}: {error}; steps: {', '.join(sequence.said)}"
     finally:
         site.close()
     result.sequences += 1
     result.steps.update(text.partition(" ")[0] for text in sequence.said)
     click.echo(f"seed {seed}: {len(sequence.said)} steps, {time.monotonic() - began:.0f} s", err=True)
+    return wrong
 
 
 class _LostError(Exception):

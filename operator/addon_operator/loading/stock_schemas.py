@@ -7,6 +7,7 @@ import logging
 from addon_operator.documents import json_documents, yaml_loader
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, subcharts
+from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, json_types
 from addon_operator.modules import chart_values, model
 from addon_operator.values.schema import chart_schemas
@@ -45,9 +46,12 @@ class _OnDisk:
         self._found: chart_schemas.ChartSchemas | None = None
 
     def __call__(self) -> chart_schemas.ChartSchemas | None:
-        if self._found is None and chart_files.is_complete(self._module.chart_directory):
+        if self._found is None and self._is_there():
             self._found = read(self._module)
         return self._found
+
+    def _is_there(self) -> bool:
+        return chart_cache.is_there(self._module) and chart_files.is_complete(self._module.chart_directory)
 
 
 def read(module: model.Module) -> chart_schemas.ChartSchemas | None:

@@ -48,9 +48,17 @@ def place(charts: pathlib.Path, wanted: module_config.ChartReference) -> pathlib
 
 
 def is_there(module: model.Module) -> bool:
-    """Return whether the module needs no pull: its chart lies there, or comes from no repository."""
+    """Return whether the module needs no pull: its chart lies there, or comes from no repository.
+
+    In a cache that is closed, as somebody else's in ``/tmp`` is, nothing is there.
+    """
     stock = module.stock
-    return stock is None or stock.reference is None or chart_files.is_complete(stock.directory)
+    if stock is None or stock.reference is None:
+        return True
+    try:
+        return chart_files.is_complete(stock.directory)
+    except PermissionError:
+        return False
 
 
 class StillPulledError(helm_errors.ChartError):

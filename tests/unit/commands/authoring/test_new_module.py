@@ -27,6 +27,8 @@ OCI = "oci://ghcr.io/stefanprodan/charts/podinfo@6.14.1"
 @pytest.fixture(autouse=True)
 def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     monkeypatch.chdir(tmp_path)
+    # Not the charts that somebody keeps on this machine.
+    monkeypatch.setenv("ADDON_OPERATOR_TMP_DIR", str(tmp_path / "tmp"))
     return tmp_path
 
 

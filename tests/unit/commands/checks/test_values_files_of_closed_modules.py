@@ -157,3 +157,18 @@ def test_a_directory_of_modules_whose_name_is_not_text_is_refused(tmp_path: path
     path.mkdir()
     with pytest.raises(errors.ConfigurationError, match="has a name that is not UTF-8 text; rename it"):
         module_directories.listed(path)
+
+
+def test_a_cache_of_charts_of_another_user_is_told_and_not_looked_into(modules: pathlib.Path) -> None:
+    (modules / "020-open" / "module.yaml").write_text(
+        "chart: {repository: 'https://charts.example', name: web, version: 1.0.0}\n"
+    )
+    cache = modules.parent / "tmp"
+    (cache / "charts").mkdir(parents=True)
+    (cache / "charts").chmod(0)
+    with _as_nobody(), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ADDON_OPERATOR_TMP_DIR", str(cache))
+        found = values_check.check(values_files.places({"modules_dirs": str(modules)})).findings
+    assert [str(each.problem).partition("/charts/web-1.0.0-")[2][17:] for each in found] == [
+        "Chart.yaml cannot be read: Permission denied; correct or remove it"
+    ]

@@ -561,7 +561,7 @@ def test_a_schema_for_editors_that_is_older_than_the_schemas_is_a_warning_with_t
         (["values", "hooks"], {"boolean-word", "hook-config"}),
         (["module"], {"module"}),
     ],
-    ids=str,
+    ids=["hooks", "values", "both", "module"],
 )
 def test_only_what_is_asked_for_is_shown(tmp_path: pathlib.Path, topics: list[str], rules: set[str]) -> None:
     module = tmp_path / "010-web"

@@ -123,6 +123,8 @@ class FollowedReleases:
         Raises what the client raises when the API server does not answer.
         """
         if self._wanted.get(module) == self._followed.get(module) and self._resources.is_settled(module):
+            # Watches may have reported it after the run looked, and before Helm renders.
+            await self._drift.restore(module)
             return
         try:
             await self._follow(module)

@@ -37,6 +37,8 @@ class Manager(helm_releases.ReleaseManager):
         self.names: tuple[str, ...] = ("a",)
         self.changes = False
         """Whether Helm has something to do."""
+        self.meanwhile: Callable[[], None] = lambda: None
+        """What happens after a run has looked at what is absent, and before Helm renders."""
         self.calls: list[tuple[str, bool, tuple[str, ...]]] = []
         self.manifests_read = 0
         self.dropped: tuple[manifests.ManifestResource, ...] = ()
@@ -73,6 +75,7 @@ class Manager(helm_releases.ReleaseManager):
 
     @override
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
+        self.meanwhile()
         if self.changes:
             await request.before_change()
         if self.dropped:
@@ -568,6 +571,17 @@ async def test_before_helm_changes_a_release_after_a_start_what_is_absent_is_res
     await running
     assert [body["metadata"]["name"] for _, body in bench.cluster.written] == ["a"]
     assert bench.helm.calls == [("ensure", False, ())]
+
+
+async def test_what_goes_after_the_run_has_looked_is_restored_before_helm_renders(bench: Bench) -> None:
+    """A chart that looks up its password would make another one."""
+    bench.cluster.put("a")
+    bench.helm.changes = True
+    await bench.run()
+    bench.cluster.record = await bench.helm.deployed(WEB)
+    bench.helm.meanwhile = lambda: bench.cluster.remove("a")
+    await bench.run()
+    assert [body["metadata"]["name"] for _, body in bench.cluster.written] == ["a"]
 
 
 async def test_a_start_without_a_change_reads_no_record_before_helm_is_asked(bench: Bench) -> None:

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.integration
 _ROOT: Final = pathlib.Path(__file__).parents[2]
 _BEFORE: Final = os.environ.get("BUILD_BEFORE", "cde5b7bc")
 """A commit or tag whose build upgrades to this one: that of the last release, once there is one."""
+_MODULES: Final = ("works", "fails", "warns", "drifts", "defines", "random")
 _RANDOM: Final = (
     "apiVersion: v1\nkind: Secret\nmetadata: {name: random}\n"
     "stringData: {password: {{ randAlphaNum 12 | quote }}}\n"
@@ -56,9 +57,8 @@ def receiver() -> Iterator[receivers.Receiver]:
 
 def write_modules(site: operator_site.Site) -> None:
     """Modules that work, fail, warn, have drifted, bring a definition, or have something random."""
-    words = ("works", "fails", "warns", "drifts", "defines", "random")
-    site.values("".join(f"{word}Enabled: true\n" for word in words))
-    for word in words:
+    site.values("".join(f"{word}Enabled: true\n" for word in _MODULES))
+    for word in _MODULES:
         site.module(f"010-{word}", {"a": '"one"'})
     site.hook(site.modules / "010-fails", "look.sh", {"afterHelm": 1}, "exit 1")
     passed_over = site.modules / "010-warns" / "crds"
@@ -89,7 +89,7 @@ class State:
                     found[f"{kind}/{each['metadata']['name']}"] = each["data"]
         certificates = self._site.secret_data("addon-operator-admission")
         found |= {name: text for name, text in certificates.items() if name.endswith(".crt")}
-        for word in ("works", "fails", "warns", "drifts", "defines", "random"):
+        for word in _MODULES:
             for condition in (self._modules.get(word) or {})["status"]["conditions"]:
                 key = f"{word} {condition['type']}"
                 found[key] = (condition["status"], condition["reason"])
@@ -139,9 +139,7 @@ def test_an_upgrade_and_a_downgrade_make_no_revision_no_call_of_helm_and_no_noti
     common = {"CONVERGE_ON_FAILURE": "continue", **port}
 
     operator = site.start(PYTHONPATH=str(build_before), **common)
-    operator.wait_until(
-        lambda: set(site.deployed()) == {"works", "fails", "warns", "drifts", "defines", "random"}, "all"
-    )
+    operator.wait_until(lambda: set(site.deployed()) == {*_MODULES}, "all")
     site.patch("configmap", "drifts", {"data": {"a": "by hand"}})
     operator.wait_until(lambda: modules.condition("drifts", "Drifted")["status"] == "True", "it has drifted")
     receiver.wait("/chat", 1)

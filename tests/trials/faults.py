@@ -25,18 +25,10 @@ class Faults:
     def __init__(self, site: operator_site.Site, chance: random.Random) -> None:
         self._site = site
         self._chance = chance
-        self._makes: Mapping[str, Callable[[operator_process.OperatorProcess], None]] = {
-            "helm-killed": lambda _: self._kill_helm(),
-            "stands-still": lambda operator: self._hold(operator.pid),
-            "outage": lambda _: self._hold(self._api_server()),
-            "replaced": lambda _: self._replace(),
-            "record-deleted": lambda _: self._delete_record(),
-            "memory-deleted": lambda _: self._site.delete("secret", _MEMORY),
-        }
 
     def make(self, fault: str, operator: operator_process.OperatorProcess) -> None:
         """Make this fault, one of :data:`FAULTS`."""
-        self._makes[fault](operator)
+        FAULTS[fault](self, operator)
 
     def _kill_helm(self) -> None:
         """Kill the next call of Helm, or none if there is none soon."""
@@ -68,13 +60,23 @@ class Faults:
         time.sleep(self._chance.uniform(0.2, 0.7))
         self._site.create("configmap", operator_site.CONFIG_MAP, {"data": data})
 
+    def _delete_memory(self) -> None:
+        self._site.delete("secret", _MEMORY)
+
     def _delete_record(self) -> None:
         records = self._site.objects("secrets", labelSelector="owner=helm,status=deployed")
         if records:
             self._site.delete("secret", self._chance.choice(records)["metadata"]["name"])
 
 
-FAULTS: Final = ("helm-killed", "stands-still", "outage", "replaced", "record-deleted", "memory-deleted")
+FAULTS: Final[Mapping[str, Callable[[Faults, operator_process.OperatorProcess], None]]] = {
+    "helm-killed": lambda faults, _: faults._kill_helm(),
+    "stands-still": lambda faults, operator: faults._hold(operator.pid),
+    "outage": lambda faults, _: faults._hold(faults._api_server()),
+    "replaced": lambda faults, _: faults._replace(),
+    "record-deleted": lambda faults, _: faults._delete_record(),
+    "memory-deleted": lambda faults, _: faults._delete_memory(),
+}
 
 
 def _calls_of_helm(root: pathlib.Path) -> Iterator[int]:

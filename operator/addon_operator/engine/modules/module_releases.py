@@ -332,8 +332,6 @@ class ModuleReleases:
         known for long counts only if its chart has something of what left releases. As long as a directory is
         written, its module may have anything.
         """
-        if changing := await self.unread():
-            return f"what changes in {changing}"
         await self._followed.follow_new()
         unread = dict.fromkeys(self._followed.at_rest, True) | self._followed.unread
         unread = {name: lasts for name, lasts in unread.items() if looks or name != beside}
@@ -353,7 +351,9 @@ class ModuleReleases:
                 except errors.AddonOperatorError:
                     # What it will be is not known.
                     return f"module {name}"
-        return ""
+        # Last, as all files are looked at.
+        changing = await self.unread()
+        return f"what changes in {changing}" if changing else ""
 
     def _guarded(self, request: release_types.ReleaseRequest) -> release_types.ReleaseRequest:
         """Have absent objects restored before a change, and others keep what an upgrade drops."""

@@ -550,11 +550,12 @@ class ReleaseRun:
         if not foreign and self._left_out:
             return ()
         is_labelled = policy is release_types.TakeOwnership.LABELLED
-        namespace, hooks = (
-            self._helm.places.of(self._request.module).namespace,
-            before.hooks if before else (),
-        )
-        of_hooks = {each.identity(namespace) for hook in hooks for each in manifests.hooks(hook)}
+        namespace = self._helm.places.of(self._request.module).namespace
+        of_hooks = {
+            each.identity(namespace)
+            for hook in (before.hooks if before else ())
+            for each in manifests.hooks(hook)
+        }
         ours = {*await self._request.others.bodies([each.resource for each in foreign])}
         ours |= {
             each.resource
